@@ -63,12 +63,8 @@ class Server:
         self.limits = limits
         self._client_timeout = client_timeout
         self._clients: list[_Client] = []
-        is_ipv6 = ':' in host
         try:
-            self._socket = socket.create_server(
-                (host, port), backlog=BACKLOG,
-                family=socket.AF_INET6 if is_ipv6 else socket.AF_INET,
-                dualstack_ipv6=is_ipv6 and socket.has_dualstack_ipv6())
+            self._socket = _listen(host, port)
         except OSError as exc:
             raise exceptions.InvalidConfiguration(
                 'metrics cannot be served at %s port %d: %s; change '
@@ -163,6 +159,26 @@ class Server:
         with contextlib.suppress(OSError):
             client.connection.shutdown(socket.SHUT_WR)
         client.connection.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address.
+
+    Not socket.create_server(): it also decides whether ``::`` includes IPv4,
+    and its errors repeat the address.
+
+    :raises OSError: when the address cannot be used
+    """
+    listener = socket.socket(
+        socket.AF_INET6 if ':' in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 class _Handler(server.BaseHTTPRequestHandler):

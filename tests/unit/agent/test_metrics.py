@@ -531,9 +531,9 @@ class TestMetrics(testtools.TestCase):
                 pass
         except OSError as exc:
             self.skipTest('no IPv6 here: %s' % exc)
-        for address, host in ('::1', '[::1]'), ('::', '127.0.0.1'):
+        for address in '::1', '::':
             server = self.serve(address=address)
-            self.assertEqual(200, self.ask('/metrics', host=host,
+            self.assertEqual(200, self.ask('/metrics', host='[::1]',
                                            server=server)[0])
 
     def test_closed_server_frees_its_port(self):
@@ -545,11 +545,24 @@ class TestMetrics(testtools.TestCase):
         self.addCleanup(again.close)
         self.assertEqual(200, self.ask('/metrics', server=again)[0])
 
-    def test_port_that_is_taken_is_a_clear_error(self):
-        """The error names the option to change."""
+    def assert_not_served(self, host, port, reason):
+        """Assert the error, which names the options to change."""
         error = self.assertRaises(
             exceptions.InvalidConfiguration, metrics_server.Server,
-            self.metrics, '127.0.0.1', self.server.port, LIMITS)
-        self.assertIn('127.0.0.1', str(error))
-        self.assertIn('port %d' % self.server.port, str(error))
-        self.assertIn('metrics_port', str(error))
+            self.metrics, host, port, LIMITS)
+        self.assertEqual(
+            'metrics cannot be served at %s port %d: %s; change '
+            '[aggregate_mirror] metrics_host or metrics_port'
+            % (host, port, reason), str(error))
+
+    def test_port_that_is_taken_is_a_clear_error(self):
+        """The error names the address once."""
+        self.assert_not_served(
+            '127.0.0.1', self.server.port, 'Address already in use')
+
+    def test_name_that_does_not_resolve_is_a_clear_error(self):
+        """This one is too long for a request to a name server."""
+        name = 'a' * 64
+        error = self.assertRaises(
+            socket.gaierror, socket.getaddrinfo, name.encode(), 0)
+        self.assert_not_served(name, 0, error.strerror)
