@@ -279,13 +279,13 @@ class Drain:
                 if pause.until <= now}
         if not over:
             return []
-        waiting = [(row.due, id) for id, row in self._known.items()
-                   if row.cells and row.cells <= over and not row.is_suspect]
-        probes: dict[str, str] = {}
-        # The longest waiting row of a cell comes last, and stays.
-        for _due, id in sorted(waiting, reverse=True):
-            probes.update(dict.fromkeys(self._known[id].cells, id))
-        return list(dict.fromkeys(probes.values()))
+        probes: dict[str, tuple[float, str]] = {}
+        for id, row in self._known.items():
+            if row.cells and row.cells <= over and not row.is_suspect:
+                first = row.due, id
+                for cell in row.cells:
+                    probes[cell] = min(probes.get(cell, first), first)
+        return list(dict.fromkeys(id for _due, id in probes.values()))
 
     def _mirror(self, ids: list[str], locks: lock_waits.RowLocks,
                 is_alone: bool) -> bool:

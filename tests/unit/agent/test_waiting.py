@@ -494,6 +494,17 @@ class TestBatches(WaitingTest):
         self.drain.step()
         self.assertEqual([['h1'], ['old']], self.batches)
 
+    def test_rows_of_a_silent_cell_take_turns(self):
+        """Of those that wait for it, the longest waiting one is tried."""
+        hosts = self.add_hosts('down', 3)
+        self.nova.silent = set(hosts)
+        self.step(BRIEFLY)
+        self.batches.clear()
+        self.step(120)
+        turns = [host for host, in self.batches]
+        self.assertEqual(hosts, sorted(turns[:3]))
+        self.assertEqual(turns[:3], turns[3:6])
+
     def test_suspects_follow_one_by_one(self):
         """While there is time, and none of them takes time again."""
         hosts = self.add_hosts('row', 5)
