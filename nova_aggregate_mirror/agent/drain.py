@@ -142,7 +142,7 @@ class Drain:
         :raises JournalUnavailable: when the journal cannot be used
         """
         self._refresh()
-        self._has_more = False  # Also if this step raises.
+        self._has_more = False  # Also if what follows raises.
         if self._is_observer:
             # Its rows are only counted, above: one that waits is a failure.
             return False
