@@ -10,8 +10,10 @@ import resource
 import select
 import selectors
 import socket
+import struct
 import threading
 import time
+import types
 import urllib.error
 import urllib.request
 
@@ -34,6 +36,15 @@ def _descriptors():
     return len(os.listdir('/proc/self/fd'))
 
 
+class _ReportsAll(selectors.DefaultSelector):
+    """A selector that reports every socket, the listening one first."""
+
+    def select(self, timeout=None):
+        super().select(timeout)
+        return [(key, selectors.EVENT_READ)
+                for key in self.get_map().values()]
+
+
 class TestMetrics(testtools.TestCase):
 
     def setUp(self):
@@ -49,6 +60,11 @@ class TestMetrics(testtools.TestCase):
             self.metrics, address, 0, limits, **options)
         self.addCleanup(server.close)
         return server
+
+    def connect(self, server):
+        """Return a client that has sent nothing."""
+        return socket.create_connection(
+            ('127.0.0.1', server.port), timeout=PATIENCE)
 
     def ask(self, path, method='GET', host='127.0.0.1', server=None):
         """Return status and body of a response."""
@@ -367,14 +383,13 @@ class TestMetrics(testtools.TestCase):
         """A socket that is reported as readable may have nothing to read."""
         meeting = threading.Barrier(2)
 
-        class Selector(selectors.DefaultSelector):
+        class Selector(_ReportsAll):
             def select(self, timeout=None):
-                super().select(timeout)
-                keys = list(self.get_map().values())
-                if len(keys) > 1:
+                events = super().select(timeout)
+                if len(events) > 1:
                     with contextlib.suppress(threading.BrokenBarrierError):
                         meeting.wait(PATIENCE)
-                return [(key, selectors.EVENT_READ) for key in keys]
+                return events
 
         with fixtures.MonkeyPatch('selectors.DefaultSelector', Selector):
             server = self.serve()
@@ -388,6 +403,31 @@ class TestMetrics(testtools.TestCase):
                 client.sendall(part)
             meeting.abort()
             self.assertIn(b' 200 OK', client.recv(4096))
+
+    def test_client_that_makes_room_is_not_read(self):
+        """It may be reported as readable at the same time."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.agent.metrics_server.MOST_CLIENTS', 1))
+        with fixtures.MonkeyPatch('selectors.DefaultSelector', _ReportsAll):
+            server = self.serve()
+        with self.connect(server) as client:
+            self.assertEqual(200, self.ask('/metrics', server=server)[0])
+            self.assertEqual(b'', client.recv(1))
+
+    def test_client_that_resets_its_connection(self):
+        """Nothing is logged, be it before the answer or during it."""
+        log = self.useFixture(fixtures.FakeLogger())
+        server = self.serve_long_answers()
+        client = self.connect(server)
+        client.sendall(b'GET /')
+        self.ask('/metrics', server=server)
+        # With a linger time of 0, a close is a reset.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                          struct.pack('ii', 1, 0))
+        for client in client, self.slow_client(server):
+            client.close()
+            self.assertEqual(200, self.ask('/metrics', server=server)[0])
+        self.assertEqual('', log.output)
 
     def test_request_that_is_too_long(self):
         """The client is disconnected, which may reset the connection."""
@@ -420,14 +460,16 @@ class TestMetrics(testtools.TestCase):
             ('%0100d' % number for number in range(50_000)), 1)
         return self.serve(lambda: loops, **options)
 
-    def slow_client(self, server):
+    def slow_client(self, server, pause=lambda: None):
         """Send a request, and read only the beginning of its answer."""
         client = socket.socket()
         self.addCleanup(client.close)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.settimeout(PATIENCE)
         client.connect(('127.0.0.1', server.port))
-        client.sendall(b'GET /healthz HTTP/1.0\r\n\r\n')
+        client.sendall(b'GET /healthz')
+        pause()
+        client.sendall(b' HTTP/1.0\r\n\r\n')
         self.assertEqual(b'H', client.recv(1))
         return client
 
@@ -460,18 +502,25 @@ class TestMetrics(testtools.TestCase):
         self.assertLess(first, second)
 
     def test_answer_that_is_not_read(self):
-        """Its client is disconnected after a timeout."""
-        server = self.serve_long_answers(client_timeout=1)
-        descriptors = _descriptors()
-        client = self.slow_client(server)
-        for _ in range(100 * PATIENCE):
-            # Only the client's own is left.
-            if _descriptors() == descriptors + 1:
-                break
-            time.sleep(0.01)
-        head, _empty, body = self.rest(client).partition(b'\r\n\r\n')
-        length = int(head.rpartition(b' ')[2])
-        self.assertLess(len(body), length)
+        """Its client has as long for it again as for its request."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.agent.metrics_server.time',
+            types.SimpleNamespace(monotonic=lambda: self.clock)))
+        server = self.serve_long_answers(client_timeout=10)
+
+        def let_pass(seconds):
+            # Each answer shows that earlier clients were accepted, and that
+            # overdue ones were looked for.
+            self.ask('/metrics', server=server)
+            self.clock += seconds
+            self.ask('/metrics', server=server)
+
+        for seconds, is_late in (9, False), (11, True):
+            client = self.slow_client(server, lambda: let_pass(9))
+            let_pass(seconds)
+            head, _empty, body = self.rest(client).partition(b'\r\n\r\n')
+            length = int(head.rpartition(b' ')[2])
+            self.assertEqual(is_late, len(body) < length)
 
     def test_crowd_of_clients_is_let_in(self):
         """A client whose connection is refused retries a second later."""
