@@ -90,7 +90,10 @@ class Server:
     def _serve(self) -> None:
         """Serve clients until the server closes."""
         while not self._closing.is_set():
-            for key, _events in self._selector.select(INTERVAL):
+            ready = self._selector.select(INTERVAL)
+            if self._socket not in self._selector.get_map():
+                self._selector.register(self._socket, selectors.EVENT_READ)
+            for key, _events in ready:
                 if key.fileobj is self._socket:
                     self._accept()
                 elif key.data in self._clients:
@@ -107,8 +110,9 @@ class Server:
             # The client has gone.
             return
         except OSError:
-            # No descriptor is left in this process.
-            self._closing.wait(INTERVAL)
+            # No descriptor is left in this process: do not look for further
+            # clients before others send something, or the next interval.
+            self._selector.unregister(self._socket)
             return
         connection.setblocking(False)
         if len(self._clients) == MOST_CLIENTS:

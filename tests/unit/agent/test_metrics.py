@@ -2,6 +2,7 @@
 """The metrics and health endpoints, over real HTTP."""
 
 import contextlib
+import errno
 import importlib.metadata
 import io
 import json
@@ -413,6 +414,41 @@ class TestMetrics(testtools.TestCase):
         with self.connect(server) as client:
             self.assertEqual(200, self.ask('/metrics', server=server)[0])
             self.assertEqual(b'', client.recv(1))
+
+    def test_no_descriptor_is_left(self):
+        """Clients are answered meanwhile, and further ones afterwards."""
+        self.server.close()
+        # What waits elsewhere than for clients waits until the end.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.agent.metrics_server.INTERVAL', 1e6))
+        steps, refused = [], threading.Event()
+
+        class Selector(selectors.DefaultSelector):
+            def select(self, timeout=None):
+                steps.append('look')
+                return super().select(0.01)
+
+        def refuse(listener):
+            steps.append('refuse')
+            if steps.count('refuse') == 2:
+                refused.set()
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+        with fixtures.MonkeyPatch('selectors.DefaultSelector', Selector):
+            server = self.serve()
+        with self.connect(server) as early:
+            self.ask('/metrics', server=server)
+            with fixtures.MonkeyPatch('socket.socket.accept', refuse):
+                late = self.connect(server)
+                self.addCleanup(late.close)
+                early.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+                self.assertIn(b' 200 OK', early.recv(4096))
+                self.assertTrue(refused.wait(PATIENCE))
+            late.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+            self.assertIn(b' 200 OK', late.recv(4096))
+        first = steps.index('refuse')
+        self.assertEqual(['look', 'look', 'refuse'],
+                         steps[first + 1:first + 4])
 
     def test_client_that_resets_its_connection(self):
         """Nothing is logged, be it before the answer or during it."""
