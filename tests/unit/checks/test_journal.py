@@ -56,12 +56,17 @@ class TestJournal(doubles.TestCase):
                       journal.writes, journal.agent, journal.backlog):
             finding, = check(self.deployment)
             self.assertIsNone(finding.code, finding)
-        self.conf.set_override('connection', 'sqlite:///absent?timeout=5s',
-                               'aggregate_mirror_database')
-        finding, = journal.tables(self.deployment)
-        self.assertEqual((checks.Code.FAILURE, ()),
-                         (finding.code, finding.commands))
-        self.assertIn('timeout', finding.text)
+        # A command could not create it either: none is printed.
+        for path, text in (
+                ('/proc/nowhere/journal.sqlite',
+                 '/proc/nowhere/journal.sqlite: No such file or directory'),
+                ('absent?timeout=5s', 'timeout')):
+            self.conf.set_override('connection', 'sqlite:///' + path,
+                                   'aggregate_mirror_database')
+            finding, = journal.tables(self.deployment)
+            self.assertEqual((checks.Code.FAILURE, ()),
+                             (finding.code, finding.commands))
+            self.assertIn(text, finding.text)
         self.assertIsNone(self.deployment.journal)
 
     def test_journal_that_cannot_be_looked_up(self):

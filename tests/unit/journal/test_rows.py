@@ -57,7 +57,7 @@ class TestRecord(RowsTest):
         other = self.open_journal()
         self.assertEqual({'a'}, set(other.ledger.entries()))
         # Nor does this process consider it entered.
-        self.recorded(aggregates=['b'])
+        self.journal.ledger.remember(['b'])
         self.assertEqual({'a', 'b'}, set(other.ledger.entries()))
 
     def test_threads_share_a_journal(self):
