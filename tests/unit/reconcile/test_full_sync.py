@@ -544,8 +544,8 @@ class TestSync(SyncTest):
             self.placement.broken['GET', node] = refused
         self.placement.broken['PROBE', ''] = refused
         result = self.sync()
-        self.assertEqual([('GET', 'm000'), ('PROBE', '')], [
-            one for one in self.log if one[0] in ('GET', 'PROBE')])
+        self.assertEqual([('TRUTH', ''), ('GET', 'm000'), ('PROBE', '')], [
+            one for one in self.log if one[0] in ('TRUTH', 'GET', 'PROBE')])
         self.assertGreaterEqual(len(result.outcome.failed), 452)
 
     def test_disputed_node_whose_provider_is_in_no_aggregate(self):

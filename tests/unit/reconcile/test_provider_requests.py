@@ -75,7 +75,8 @@ class TestRequests(doubles.TestCase):
             self.add(node)
         for node in 'n1', 'n2':
             self.hang('GET', node)
-        self.assertEqual({'n3'}, self.converge(patience=LONG).done)
+        answer = self.converge(patience=LONG)
+        self.assertEqual(({'n3'}, None), (answer.done, answer.outage))
         self.assertEqual([False], self.waited('n3'))
         for node in 'n1', 'n2':
             self.assertEqual([False, True], self.waited(node))

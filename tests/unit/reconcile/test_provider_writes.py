@@ -202,15 +202,20 @@ class TestHosts(doubles.TestCase):
             self.assertEqual([], self.journal.rows.all())
 
     def test_write_that_fails_again(self):
-        """Rule 6: it is a failure, and is not repeated any more."""
-        error = self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed(
-            '503')
+        """Rule 6: it is a failure, and is not repeated any more.
+
+        Nor is one without an answer, which may have succeeded.
+        """
         self.hand_over('h1', ['n1'])
-        outcome = self.drain()
-        self.assertEqual(2, self.log.count(('PUT', 'n1')))
-        self.assertEqual({Subject(PROVIDER, 'n1'): error}, outcome.failed)
-        self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
-        self.assertEqual(1, len(self.journal.rows.all()))
+        for error, puts in ((exceptions.ServiceFailed('503'), 2),
+                            (exceptions.DeadlineExceeded('no answer'), 1)):
+            self.placement.broken['PUT', 'n1'] = error
+            self.log.clear()
+            outcome = self.drain()
+            self.assertEqual(puts, self.log.count(('PUT', 'n1')))
+            self.assertEqual({Subject(PROVIDER, 'n1'): error}, outcome.failed)
+            self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
+            self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_write_that_is_to_be_sent_later(self):
         """A short pause is made; a long one would delay the others."""
