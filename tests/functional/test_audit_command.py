@@ -51,28 +51,6 @@ class TestAuditServers(AuditTest):
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         self.assertTrue(done.stdout.startswith('0 of 1 server is '))
 
-    def test_names_that_do_not_exist(self):
-        """They are an error that lists the names there are.
-
-        A zone that only servers have, or a host, exists.
-        """
-        for options, said in (
-                (('--zone', 'typo'), 'nova has no availability zone typo, and '
-                 'no server requests it; nova has az1, nova'),
-                (('--host', 'near', '--host', 'typo'), 'nova has no '
-                 'host typo, and no server is on it; nova has '
-                 'far, near')):
-            done = self.audit(*options)
-            self.assertEqual((255, said), (
-                done.returncode, done.stderr.splitlines()[-1]))
-        self.server('far', 'cell2')
-        self.assertEqual(7, self.audit('--host', 'far', '--host',
-                                       'typo').returncode)
-        self.server('deleted', 'cell2', zone='formerly')
-        for options in ('--zone', 'formerly'), ('--host', 'deleted'):
-            done = self.audit(*options)
-            self.assertEqual((0, ''), (done.returncode, done.stderr))
-
     def test_servers_of_all_cells(self):
         """It exits with 7 and tells how to move each."""
         self.server('near')

@@ -5,7 +5,6 @@ import dataclasses
 import pathlib
 import sqlite3
 
-from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 import testscenarios
 import testtools
@@ -171,17 +170,6 @@ class TestCommand(test_sync_command.SyncTest):
         self.assertLess(0, first.seconds)
         self.assertAlmostEqual(first.seconds,
                                first.ended_at - first.started_at, places=3)
-
-    def test_what_is_unavailable(self):
-        """An outage of placement or of nova's database is recorded."""
-        self.host('h1')
-        self.placement.refuse()
-        self.sync()
-        api_db.get_engine().dispose()
-        with sqlite3.connect(api_db.get_engine().url.database) as nova:
-            nova.execute('DROP TABLE aggregates')
-        self.sync()
-        self.assertEqual([(255, 1), (2, 1)], self.syncs('status', 'failed'))
 
     def test_history_that_cannot_be_written(self):
         """The sync completes, and reports the history error."""

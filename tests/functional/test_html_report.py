@@ -6,7 +6,6 @@ import signal
 import sqlite3
 
 import fixtures as base_fixtures
-from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.journal.db import existing
@@ -105,23 +104,6 @@ class TestPage(ReportTest):
         self.host('h2', providers=False)
         self.assertIn('1 problem on the page; otherwise no', self.report(6))
 
-    def test_foreign(self):
-        """Without a difference they are read and shown only on request."""
-        host = self.host('h1')
-        self.placement.set_aggregates(
-            host.nodes[0], [self.zone.uuid, test_sync_command.FOREIGN])
-        self.assertNotIn(test_sync_command.FOREIGN, self.report(0))
-        page = self.report(0, '--foreign')
-        self.assertIn('not known to have had it', page)
-        self.assertIn('of other tools, or deleted', page)
-        self.journal.ledger.remember({self.zone.uuid})
-        page = self.report(0, '--foreign')
-        self.assertIn('Aggregate %s of h1: nova never had it while this '
-                      'journal exists; its owner is unknown.'
-                      % test_sync_command.FOREIGN, page)
-        self.assertIn('resource provider aggregate set', page)
-        self.assertNotIn('or deleted', page)
-
     def test_no_journal_yet(self):
         """The report does not create a journal, and says what is unknown."""
         path = pathlib.Path(existing.sqlite_file(fixtures.CONF))
@@ -137,23 +119,6 @@ class TestOutage(ReportTest):
         super().setUp()
         self.host('h1')
         self.left_over('h1', 'because of this')
-
-    def test_placement(self):
-        """Nova's aggregates, the journal and the history are shown."""
-        self.placement.refuse()
-        page = self.report(2)
-        self.assertIn('Nothing could be compared: placement at ', page)
-        self.assertIn('<td class="unknown"><i>unknown</i>', page)
-        self.assertIn('because of this', page)
-
-    def test_nova(self):
-        """It exits with 255 and shows the journal."""
-        with sqlite3.connect(api_db.get_engine().url.database) as nova:
-            nova.execute('DROP TABLE aggregates')
-        page = self.report(255)
-        self.assertIn('Nothing could be compared', page)
-        self.assertIn('nova could not be read', page)
-        self.assertIn('because of this', page)
 
     def test_cell(self):
         """It exits with 5, and its hosts are unknown, not stale."""

@@ -9,9 +9,6 @@ import fixtures as base_fixtures
 import testtools
 from testtools import matchers
 
-from nova_aggregate_mirror import conf
-from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import store
 from tests import commands
 from tests import fixtures
 from tests import patience
@@ -192,19 +189,6 @@ class TestWait(ManageTest):
 
 
 class TestJournal(ManageTest):
-
-    def test_forget(self):
-        """What could not be forgotten is named."""
-        conf.register_opts(fixtures.CONF)
-        rows = store.Journal(fixtures.CONF).rows
-        row = rows.make(journal.Dirty('h1'))
-        rows.record(row)
-        rows.hand_over(row, 'refused')
-        done = self.run_command('journal', 'forget', row.id, 'unknown')
-        self.assertEqual((255, '1 row forgotten\n'),
-                         (done.returncode, done.stdout))
-        self.assertEqual('The journal has no row unknown; see "nova-aggregate-'
-                         'mirror-manage journal list"\n', done.stderr)
 
     def test_missing_journal_is_not_created(self):
         """With nova-api's configuration it is empty; else it is an error."""

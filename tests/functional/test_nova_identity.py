@@ -91,35 +91,6 @@ class TestSameNova(IdentityTest):
             source.aggregates).bind())
         self.assertEqual(set(self.cells()), self.stored())
 
-    def test_command_that_binds(self):
-        """If no aggregate is left, either, it keeps rows and ledger."""
-        self.replace_ledger()
-        before = self.journal.rows.all(), self.journal.ledger.entries()
-        done = self.sync()
-        self.assertEqual(255, done.returncode)
-        self.assertIn(CURE, done.stderr)
-        details = self.status()
-        self.assertIn(
-            CURE + '.', details['Journal of this nova'].replace('\n', ' '))
-        # Whether agents run is not known.
-        self.assertNotIn('Agent', details)
-        done = self.run_command('journal', 'bind')
-        self.assertEqual((8, '', 'The journal has rows of h1. If these are '
-                          'hosts of this nova, bind it with --force\n'),
-                         (done.returncode, done.stdout, done.stderr))
-        self.assertEqual(set(self.ours), self.stored())
-        done = self.run_command('journal', 'bind', '--force')
-        self.assertEqual((0, ''), (done.returncode, done.stderr))
-        for cell in self.cells():
-            self.assertIn(cell, done.stdout)
-        self.assertEqual(set(self.cells()), self.stored())
-        self.assertEqual(before, (self.journal.rows.all(),
-                                  self.journal.ledger.entries()))
-        self.assertEqual(0, self.run_command('journal', 'bind').returncode)
-        self.assertIn('Agent', self.status())
-        self.assertEqual(0, self.sync('--prune').returncode)
-        self.assertEqual([], self.cloud.drift())
-
 
 class TestHook(IdentityTest):
     """Nova-api of the second nova mirrors without the journal."""
@@ -155,21 +126,4 @@ class TestHook(IdentityTest):
         self.assertEqual(200, self.cloud.delete_aggregate(new))
         self.assert_error()
         self.assertEqual(set(), self.placement.aggregates(host.nodes[0]))
-        self.assertEqual(before, self.kept())
-
-    def test_outage_of_placement(self):
-        """Nova's response is unchanged, and the journal is not used."""
-        before = self.kept()
-        host = self.cloud.create_host('h2')
-        self.placement.refuse()
-        self.assertEqual(200, self.cloud.add_host(self.zone, host).status)
-        self.assert_error()
-        self.assertIn('it is not in the journal', self.cloud.warnings()[-1])
-        self.assertEqual(200, self.cloud.delete_aggregate(
-            self.cloud.create_aggregate('new')))
-        self.assert_error()
-        self.assertIn('its deletion is not mirrored to placement',
-                      self.cloud.warnings()[-1])
-        self.assertIn('may remain there', self.cloud.warnings()[-1])
-        self.placement.recover()
         self.assertEqual(before, self.kept())

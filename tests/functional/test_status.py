@@ -137,26 +137,6 @@ class TestStatus(StatusTest):
             self.assertIn(text, done.stderr)
             self.conf.unlink(missing_ok=True)
 
-    def test_invalid_options(self) -> None:
-        """Each is named, in any file, and replaced; all checks run.
-
-        A line to copy is never wrapped.
-        """
-        folder = self.conf.with_name('nova.conf.d')
-        folder.mkdir()
-        folder.joinpath('mirror.conf').write_text(
-            '[aggregate_mirror]\ncell_timeout = -1\n'
-            '[aggregate_mirror_database]\nconnection = nonsense\n')
-        self.write_conf('[aggregate_mirror]\ninline_timeout = soon\n')
-        self.assert_row(FAILURE, self.rows(FAILURE, 'Options')['Options'],
-                        'set it to a number of seconds from 0.1 to 120')
-        done = self.run_command('--config-dir', str(folder), 'upgrade',
-                                'check')
-        for text in ('[aggregate_mirror] cell_timeout',
-                     '  connection = mysql+pymysql://aggregate_mirror:PASSWORD'
-                     '@HOST/nova_aggregate_mirror'):
-            self.assertIn(text, done.stdout)
-
     def test_metadata(self) -> None:
         """Each row is read from nova's database."""
         self.write_conf(
