@@ -460,19 +460,6 @@ class TestZones(explaining.ExplainingTest):
         self.assertNotIn('Nothing enforces', ''.join(
             self.explain_flavor(self.wanted, 'nova').notes))
 
-    def test_move_of_a_pinned_server(self):
-        """The step is one that nova takes: it unpins the server."""
-        self.aggregate('west', ['outside'], availability_zone='az-2')
-        server = self.boot(flavor_id=self.wanted, az=ZONE)
-        answer = self.explain_server(server, 'migrate')
-        outside = explaining.named(answer)['outside'].reason
-        self.assertTrue(outside.step.startswith('unpin the server'), outside)
-        self.assertIn(server['id'], outside.step)
-        self.assertEqual(
-            'it is in zone az-2: request that one, or none',
-            explaining.named(self.explain_flavor(self.wanted, ZONE))[
-                'outside'].reason.step)
-
     def test_host_that_is_down(self):
         """If it is requested, nova takes it without asking a filter."""
         self.admin_api.put_service_force_down(self.service('inside'), True)
@@ -504,14 +491,6 @@ class TestHolders(explaining.ExplainingTest):
 
     def verdicts(self):
         return explaining.named(self.explain_flavor(self.wanted))
-
-    def test_server(self):
-        """It uses what it holds."""
-        first = self.verdicts()['first']
-        self.assertIn('held: 1 by server %s (%s)' % (
-            self.server['name'], self.server['id']), first.reason.detail)
-        self.assertEqual('delete or move servers, or add hosts',
-                         first.reason.step)
 
     def allocate(self, consumer, provider='second', **resources):
         """Add resources of a provider to what a consumer has."""
@@ -876,43 +855,3 @@ class TestFilters(explaining.ExplainingTest):
         self.assertEqual('in other aggregates in nova than in placement',
                          self.reasons(answer)['three'])
         self.assertIn('nova does not: three.', answer.notes[0])
-
-
-class TestSeveral(explaining.ExplainingTest):
-
-    hosts = ('one', 'two', 'three')
-
-    def test_servers_at_once(self):
-        """As many as nova places, no more."""
-        self.flags(cores=-1, instances=-1, ram=-1, group='quota')
-        wanted = self._create_flavor(
-            memory_mb=64, vcpu=10, disk=1, ephemeral=0)
-        # Placement allocates 5 * 4 of them, two times 10.
-        for host in self.hosts:
-            self.reserve(host, 'VCPU', 5)
-        answer = self.explain_flavor(wanted, count=6)
-        self.assertEqual(6, len(answer.placed))
-        self.assertTrue(answer.possible)
-        answer = self.explain_flavor(wanted, count=7)
-        self.assertEqual(6, len(answer.placed))
-        self.assertFalse(answer.possible)
-        self.assertIn('. 6 of 7 servers fit at once: 2 on ',
-                      rendering.sentence(answer))
-        self.assertEqual('ERROR', self.boot_many(wanted, 7))
-        self.assertEqual('ACTIVE', self.boot_many(wanted, 6))
-
-    def boot_many(self, flavor, count):
-        """Boot servers at once; return their common status."""
-        server = self._build_server(flavor_id=flavor, networks='none')
-        server.update(min_count=count, max_count=count)
-        self.admin_api.post_server({'server': server})
-
-        def ended():
-            found = {one['status'] for one in self.admin_api.get_servers()}
-            self.assertIn(found, ({'ACTIVE'}, {'ERROR'}))
-            return found.pop()
-
-        status = self._wait_for_assert(ended, max_retries=cloud.PATIENCE)
-        for one in self.admin_api.get_servers():
-            self._delete_server(one)
-        return status

@@ -200,17 +200,6 @@ class TestImage(ExplainTest):
                 'nova-scheduler finds 1 of 2 hosts (near): 1 unable to run '
                 'the image'), done.stdout)
 
-    def test_rebuild(self):
-        """The host of the server has to run the new image."""
-        for host, cell, status in (('near', 'cell1', 0), ('far', 'cell2', 1)):
-            server = placed.create_server(
-                self.cloud.nova, self.flavor, host, cell)
-            done = self.explain(
-                '--server', server, '--for', 'rebuild', '--image', 'arm')
-            self.assertEqual((status, ''), (done.returncode, done.stderr))
-            self.assertEqual(
-                bool(status), 'unable to run the image' in done.stdout)
-
 
 class TestRefusals(ExplainTest):
     """What could not be explained: 255, and one line that says what to do."""

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations of request groups, NUMA, PCI devices, segments and cells.
+"""Explanations of request groups, NUMA topologies, segments and cells.
 
 Nova chooses exactly the hosts that are explained as acceptable.
 """
 
 import contextlib
-import json
 import threading
 
 import fixtures
@@ -111,26 +110,6 @@ class TestGroups(FiltersTest):
         self.assertEqual({**reasons, 'apart': 'cannot provide 3 CUSTOM_CARD'},
                          self.reasons(answer))
 
-    def test_group_policy(self):
-        """Isolated groups need a provider each."""
-        groups = {'resources1:' + CARD: '1', 'resources2:' + CARD: '1'}
-        shared = self.wanted(**groups, group_policy='none')
-        self.assertEqual(
-            {'good': 'acceptable', 'plain': 'acceptable',
-             'apart': 'acceptable', 'empty': 'cannot meet request group 1'},
-            self.reasons(self.compared_flavor(shared)))
-        isolated = self.wanted('isolated', **groups, group_policy='isolate')
-        group = 'cannot meet request group 2'
-        self.assertEqual(
-            {'good': group, 'plain': group, 'apart': group,
-             'empty': 'cannot meet request group 1'},
-            self.reasons(self.compared_flavor(isolated)))
-        self.refused(flavor_id=isolated)
-        self.create_child('apart', 'sibling')
-        self.provide('sibling', CARD, 1)
-        reasons = self.reasons(self.compared_flavor(isolated))
-        self.assertEqual('acceptable', reasons['apart'])
-
 
 def topology(*cells, dedicated=False):
     """Return a NUMA topology; ``cells`` has the processors of each cell."""
@@ -202,38 +181,6 @@ class TestNuma(FiltersTest):
             {'two': 'acceptable', 'one': 'unable to fit the NUMA topology',
              'flat': 'have no PCPU'},
             self.reasons(self.compared_flavor(wanted)))
-
-
-class TestPci(FiltersTest):
-
-    hosts = ('card', 'other', 'bare')
-    host_filters = ('PciPassthroughFilter',)
-
-    def setUp(self):
-        self.flags(alias=[json.dumps({
-            'name': 'nic', 'vendor_id': '8086', 'product_id': '1520',
-            'device_type': 'type-PCI'})], group='pci')
-        super().setUp()
-        for host, product in (('card', '1520'), ('other', '1521')):
-            self.compute(host, pci_device_pools=objects.PciDevicePoolList(
-                objects=[objects.PciDevicePool(
-                    vendor_id='8086', product_id=product, numa_node=None,
-                    count=1, tags={'dev_type': 'type-PCI'})]))
-        self.wanted = self.flavor(**{'pci_passthrough:alias': 'nic:1'})
-
-    def test_device_that_is_missing(self):
-        """Hosts with another device and without any have the same reason."""
-        answer = self.compared_flavor(self.wanted)
-        without = 'without a free PCI device that matches'
-        self.assertEqual(
-            {'card': 'acceptable', 'other': without, 'bare': without},
-            self.reasons(answer))
-        self.assertIn("PciPassthroughFilter: bare doesn't have the required "
-                      'PCI devices (1 nic)', self.details(answer)['bare'])
-        self.compute('card', pci_device_pools=objects.PciDevicePoolList())
-        self.assertEqual(FINDS_NONE + without, rendering.sentence(
-            self.compared_flavor(self.wanted)))
-        self.refused(flavor_id=self.wanted)
 
 
 class TestSegments(FiltersTest):
