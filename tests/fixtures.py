@@ -97,16 +97,14 @@ class NovaAndPlacement(fixtures.Fixture):
         return 'auth_type = admin_token\nendpoint = %s\ntoken = %s' % (
             self.placement.url, placement_service.TOKEN)
 
-    def nova_conf(self, more: str, placement: str | None = None,
-                  api: str | None = None) -> str:
+    def nova_conf(self, more: str, placement: str | None = None) -> str:
         """Return the text of a nova.conf for a process.
 
         :param more: further lines and sections
         :param placement: the options of [placement] instead of the token
-        :param api: the URL of nova's API database instead of the right one
         """
         return NOVA_CONF % (
-            CONF.state_path, api_db.get_engine().url if api is None else api,
+            CONF.state_path, api_db.get_engine().url,
             self.token() if placement is None else placement, more)
 
     def _setUp(self) -> None:

@@ -17,7 +17,6 @@ from tests.cloud import forks
 from tests import fixtures
 from tests import nova_service
 from tests import patience
-from tests import placement_service
 
 PROGRAM = pathlib.Path(__file__).with_name('nova_api.py')
 PASTE = pathlib.Path(sys.prefix, 'etc', 'nova', 'api-paste.ini')
@@ -203,15 +202,6 @@ class BrokenPackageTest(NovaApiTest):
         self.assert_no_journal(
             self.serve(('broken_import', 'alembic', 'ImportError')))
 
-    def test_module_broken(self) -> None:
-        """A hook module that fails to import leaves nova unchanged."""
-        self.assert_stock(
-            self.serve((
-                'broken_import', 'nova_aggregate_mirror.placement.client',
-                'RuntimeError')),
-            '[aggregate_mirror] hooks: mirror could not be loaded',
-            'nova_aggregate_mirror.placement.client is broken')
-
     def test_package_broken(self) -> None:
         """A broken module that loads the hooks leaves nova unchanged."""
         self.assert_stock(
@@ -230,19 +220,6 @@ class BrokenPackageTest(NovaApiTest):
 
 
 class ConfigurationTest(NovaApiTest):
-
-    def test_unusable_state_path(self) -> None:
-        """Without a journal, nova is still mirrored."""
-        (self.path / 'file').touch()
-        self.state = str(self.path / 'file' / 'state')
-        self.assert_no_journal(self.serve())
-
-    def test_invalid_value(self) -> None:
-        """The option is named, and nova is left unchanged."""
-        self.add_filter()
-        self.assert_stock(
-            self.serve(ours='inline_timeout = soon\nhooks = mirror, nonsense'),
-            '[aggregate_mirror] inline_timeout', 'soon')
 
     def test_journal_that_does_not_take_the_mode(self) -> None:
         """One WARNING, not one for each operation."""
@@ -265,18 +242,6 @@ class ConfigurationTest(NovaApiTest):
                 'nova-api does not start: [placement] has no auth_type: '
                 'complete this section of nova.conf'))
             self.assertNotIn('Traceback', ended.log)
-
-    def test_refused_credentials(self) -> None:
-        """Each operation says so; nothing claims that placement answers."""
-        ended = self.serve(placement=self.cloud.token().replace(
-            'token = ' + placement_service.TOKEN, 'token = wrong'))
-        self.assert_served(ended)
-        self.assertIn(ACTIVE, ended.log)
-        self.assertNotIn('Placement answers', ended.log)
-        first, *others = ended.lines('WARNING')
-        self.assertIn(': placement at %s answered 403'
-                      % self.cloud.placement.url, first)
-        self.assertEqual(3, len(others))
 
     def test_no_credentials(self) -> None:
         """Operations are mirrored once credentials have been added.

@@ -6,7 +6,6 @@ import re
 import shlex
 import time
 
-import fixtures as base_fixtures
 from oslo_utils import uuidutils
 import testtools
 
@@ -216,48 +215,6 @@ class MirroredOutageTest(OutageTest):
         if isinstance(outcome, tuple):
             return outcome
         return outcome.status, outcome.ended, outcome.warnings
-
-
-class PauseTest(OutageTest):
-    """The back-off of a process after a placement failure."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.useFixture(fixtures.MirroredNova())
-        self.cloud.nova.conf.config(inline_backoff=3600.0,
-                                    group='aggregate_mirror')
-
-    def _see_no_request(self, fault: Fault) -> None:
-        self.placement.requests.clear()
-        for act in self._add, self._remove:
-            seen = act(fault)
-            self.assertEqual((200, True, 1),
-                             (seen.status, seen.ended, seen.warnings))
-        self.assertEqual([], self.placement.requests)
-        self.cloud.sync()
-        self.assertEqual([], self.cloud.drift())
-
-    def test_after_a_timeout_placement_is_left_alone(self) -> None:
-        """A hung placement does not occupy every worker of nova-api."""
-        self._wait_for(3.0)
-        self._add(lambda placement: placement.hang())
-        self._see_no_request(lambda placement: placement.hang())
-
-    def test_after_too_much_work_placement_is_not_left_alone(self) -> None:
-        """A host with many nodes does not keep other hosts from placement."""
-        self._wait_for(10.0)
-        # A busy machine takes a second for one request.
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.deadline.SILENCE', 3600.0))
-        many = self.cloud.create_host('many', nodes=60)
-        self.placement.slow(0.2)
-        observed = self.cloud.add_host(
-            self.cloud.create_aggregate('large', 'east'), many)
-        self.assertEqual((200, False), (observed.status, observed.mirrored))
-        self.assertIn('raise [aggregate_mirror] inline_timeout',
-                      self.cloud.warnings()[0])
-        self._wait_for(60.0)
-        self.assertTrue(self.cloud.add_host(*self._new()).mirrored)
 
 
 class WithoutPruneTest(test_sync_command.SyncTest):

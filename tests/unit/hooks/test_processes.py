@@ -36,6 +36,10 @@ class TestAccess(servers.LoopbackTestCase):
         placement.refuse()
         self.assertRaises(exceptions.ServiceUnreachable,
                           process.placement.get, PROVIDER)
+        placement.recover()
+        placement.refuse_role(('GET',))
+        self.assertRaises(exceptions.NotAuthorized,
+                          process.placement.get, PROVIDER)
         self.assertEqual('', log.output)
         placement.recover()
         for _time in range(2):
