@@ -8,9 +8,14 @@ from typing import Any
 from wsgiref import simple_server
 
 import fixtures
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
 import webob
 
+from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import api_connection
 from tests import nova_service
+from tests import patience
 from tests import placement_service
 
 PREFIX = '/v2.1'
@@ -71,6 +76,13 @@ class NovaServer(fixtures.Fixture):
             asked, self.latest)
         return webob.Response(status=406, json={
             'computeFault': {'code': 406, 'message': text}})
+
+
+def source(url: str) -> api.ApiSource:
+    """Return the source that reads the nova-api at a URL."""
+    return api.ApiSource(api_connection.Api(
+        session.Session(auth=token_endpoint.Token(url, 'token')),
+        timeout=patience.seconds(60)))
 
 
 def _number(version: str) -> list[int]:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads from a real nova-api, with two cells and two items per page."""
 
-from keystoneauth1 import session
-from keystoneauth1 import token_endpoint
 from oslo_utils import uuidutils
 import webob
 
@@ -12,12 +10,9 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_connection
 from tests import fixtures
 from tests.functional import test_source
 from tests import nova_server
-from tests import patience
 
 NODES = '/os-hypervisors/detail'
 SERVICES = '/os-services'
@@ -29,12 +24,7 @@ class ApiSourceTest(test_source.SourceTest):
         super().setUp()
         self.cloud.nova.conf.config(max_limit=2, group='api')
         self.server = self.useFixture(nova_server.NovaServer(self.cloud.nova))
-        self.api = self.connect(self.server.url)
-
-    def connect(self, url):
-        return api.ApiSource(api_connection.Api(
-            session.Session(auth=token_endpoint.Token(url, 'token')),
-            timeout=patience.seconds(60)))
+        self.api = nova_server.source(self.server.url)
 
     def hide(self, *names):
         """Make nova-api omit the compute nodes of these hosts."""
@@ -257,5 +247,5 @@ class TestErrors(ApiSourceTest):
         for url, word in (
                 ('http://127.0.0.1:1/v2.1', 'refused the connection'),
                 (self.server.url + '/elsewhere', '404')):
-            self.api = self.connect(url)
+            self.api = nova_server.source(url)
             self.refused(word)

@@ -10,8 +10,6 @@ import io
 import json
 
 import fixtures as base_fixtures
-from keystoneauth1 import session
-from keystoneauth1 import token_endpoint
 from nova.db.api import api as api_db
 from nova import objects
 from oslo_utils import uuidutils
@@ -39,8 +37,6 @@ from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -131,8 +127,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         self.agent = fixtures.Agent()
         self.hook = mirror.Mirror(CONF)
         server = self.useFixture(nova_server.NovaServer(self.cloud.nova))
-        self.api = api.ApiSource(api_connection.Api(session.Session(
-            auth=token_endpoint.Token(server.url, 'token')), timeout=60))
+        self.api = nova_server.source(server.url)
         with api_db.get_engine().connect() as connection:
             url = connection.scalar(sa.text(
                 "SELECT database_connection FROM cell_mappings "
