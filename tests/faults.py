@@ -611,11 +611,6 @@ def wiki_file(scene: Scene) -> Step:
     return lambda _text: scene.restore()
 
 
-def without_rows(scene: Scene) -> None:
-    databases.execute('sqlite:///%s' % journal_file(scene),
-                      'DROP TABLE dirty')
-
-
 def damaged(scene: Scene) -> None:
     path = journal_file(scene)
     for file in path.parent.iterdir():
@@ -782,14 +777,6 @@ def drift(scene: Scene) -> None:
 def removed(scene: Scene) -> Step:
     for host in scene.aggregate().hosts[1:]:
         scene.aggregate().delete_host(host)
-    return lambda text: scene.force_removals(text)
-
-
-def emptied(scene: Scene) -> Step:
-    for aggregate in objects.AggregateList.get_all(
-            nova_context.get_admin_context()):
-        for host in list(aggregate.hosts):
-            aggregate.delete_host(host)
     return lambda text: scene.force_removals(text)
 
 

@@ -153,9 +153,6 @@ KEYSTONE: dict[str, Fault] = {
     'silent': Fault(
         faults.silent_keystone, 'keystone at {keystone} was silent for',
         WAITING % 'keystone'),
-    '503': Fault(
-        faults.keystone(503), 'keystone at {keystone} answered 503',
-        'start keystone behind that address; if it runs, see its log'),
     'proxy': Fault(
         faults.proxy, 'keystone at {keystone} is behind the proxy '
         'http://127.0.0.1:1, which refused the connection',
@@ -177,10 +174,6 @@ KEYSTONE: dict[str, Fault] = {
         'interface internal,public', SELECTION, (*ASKED, DIFF),
         client='placement has no endpoint in the catalog for region '
         'Elsewhere, interface internal'),
-    'interface': Fault(
-        faults.option('placement', valid_interfaces='admin'),
-        'placement has no endpoint in the catalog for interface admin',
-        SELECTION),
     'no endpoint': Fault(
         faults.keystone(201, servers.Cloud.token()),
         'placement is not in the catalog',
@@ -277,9 +270,6 @@ JOURNALS: dict[str, Fault] = {
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
         migration.INCOMPLETE % 'column dirty.attempts', EMPTY,
         (STATUS, ROWS, API, EXPLAIN)),
-    'table': Fault(
-        faults.altered('DROP TABLE dirty'),
-        migration.INCOMPLETE % 'table dirty', EMPTY),
     'another nova': Fault(
         faults.foreign,
         'the journal belongs to another nova, with the cells',
@@ -299,9 +289,6 @@ JOURNALS: dict[str, Fault] = {
     'damaged': Fault(
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
         MOVING, line=MOVED),
-    'file without a table': Fault(
-        faults.without_rows, migration.INCOMPLETE % 'table dirty', MOVING,
-        line=MOVED),
 }
 NOVA: dict[str, Fault] = {
     'another placement': Fault(
@@ -382,9 +369,6 @@ NOVA: dict[str, Fault] = {
     'brake': Fault(
         faults.removed, 'removals refused', BRAKED,
         (STATUS, SYNC, AGENT, DIFF), 'partial', line=APPLY),
-    'no members': Fault(
-        faults.emptied, 'removals refused', BRAKED,
-        (STATUS, SYNC, AGENT, DIFF), 'partial', line=APPLY),
 }
 TABLES = PLACEMENT, KEYSTONE, JOURNALS, NOVA
 
@@ -403,13 +387,13 @@ RUNBOOK = {
                 'credentials')],
     'certificate-refused': select(
         PLACEMENT, 'certificate', 'expired', 'another name'),
-    'keystone-down': select(KEYSTONE, 'refuses', 'silent', '503', 'proxy'),
+    'keystone-down': select(KEYSTONE, 'refuses', 'silent', 'proxy'),
     'option-wrong': select(
         KEYSTONE, 'unknown option', 'invalid option', 'no hook',
         'unknown hook', 'option of a section', 'option of a database'),
     'wrong-placement': [
         *select(PLACEMENT, 'page'), *select(
-            KEYSTONE, 'region', 'interface', 'no endpoint'),
+            KEYSTONE, 'region', 'no endpoint'),
         *select(NOVA, 'another placement')],
     'placement-rebuilt': select(NOVA, 'no providers'),
     'journal-down': select(
@@ -418,9 +402,9 @@ RUNBOOK = {
         'parameter'),
     'journal-read-only': select(JOURNALS, 'reader', 'replica'),
     'wrong-database': select(
-        JOURNALS, 'wiki', 'file of another program', 'column', 'table'),
+        JOURNALS, 'wiki', 'file of another program', 'column'),
     'another-nova': select(JOURNALS, 'another nova'),
-    'journal-lost': select(JOURNALS, 'damaged', 'file without a table'),
+    'journal-lost': select(JOURNALS, 'damaged'),
     'nova-database': select(NOVA, 'stopped', 'no tables'),
     'cell-down': select(NOVA, 'cell'),
     'no-mapping': select(NOVA, 'unmapped', 'other cell'),
@@ -428,7 +412,7 @@ RUNBOOK = {
     'no-compute-node': select(
         NOVA, 'no node', 'retired', 'renamed', 'renamed with servers'),
     'several-hosts': select(NOVA, 'two cells'),
-    'brake-tripped': select(NOVA, 'brake', 'no members'),
+    'brake-tripped': select(NOVA, 'brake'),
 }
 """Sections of the runbook, and the rows that lead to each."""
 
