@@ -180,6 +180,10 @@ class TestSync(ClientTest):
         self.assertIn('run "openstack aggregate mirror sync --prune"', errors)
         self.assertEqual([*missing, gone], [tuple(row.values())
                                             for row in rows])
+        for scope, expected in ((('--host', 'stale'), [gone]),
+                                (('--aggregate', 'zone'), missing)):
+            rows, _errors = self.mirror('diff', *scope, status=7)
+            self.assertEqual(expected, [tuple(row.values()) for row in rows])
         document, errors = self.mirror('sync', '--dry-run', status=7)
         self.assertEqual(
             [2, [True], True, 7],
@@ -246,26 +250,6 @@ class TestSync(ClientTest):
         self.assertIn('answered 503', self.mirror(
             'list', '--foreign', status=2)[1])
 
-    def test_scope(self):
-        """Only the selected hosts and aggregates are compared and synced."""
-        for name in 'h1', 'h2':
-            host = self.host(name)
-            self.placement.set_aggregates(host.nodes[0], [self.rack.uuid])
-        rows, _errors = self.mirror('diff', '--host', 'h2', status=7)
-        self.assertEqual({'h2'}, {row['Host'] for row in rows})
-        document, _errors = self.mirror('sync', '--prune', '--host', 'h1',
-                                        '--aggregate', str(self.rack.id))
-        self.assertEqual([], document['missing'])
-        [entry] = document['stale']
-        self.assertEqual((['h1'], 'rack'),
-                         (entry['hosts'], entry['aggregate']))
-        self.assertIn('no host h3', self.mirror(
-            'sync', '--host', 'h3', status=255)[1])
-        self.assertIn('no aggregate unknown', self.mirror(
-            'sync', '--aggregate', 'unknown', status=255)[1])
-        self.assertIn('add --prune', self.mirror(
-            'sync', '--force', status=255)[1])
-
 
 class TestWait(ClientTest):
 
@@ -281,24 +265,6 @@ class TestWait(ClientTest):
         seconds = patience.seconds(5 if status else 120)
         return self.openstack('aggregate', 'mirror', 'wait', *hosts,
                               '--timeout', str(seconds), status=status)
-
-    def test_exit_status(self):
-        """It is the lowest that applies, or 0 when placement has all."""
-        host = self.host('h1')
-        output, errors = self.wait('h1', status=7)
-        self.assertEqual('', output)
-        self.assertIn('Timeout after ', errors)
-        self.assertIn(
-            'Missing: host h1 (provider %s): aggregate zone (%s): run '
-            '"openstack aggregate mirror sync --host h1"' % (
-                host.nodes[0], self.zone.uuid), errors)
-        self.host('waiting', providers=False)
-        self.assertIn('has no resource provider yet',
-                      self.wait('h1', 'waiting', status=6)[1])
-        self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
-        output, errors = self.wait('h1')
-        self.assertIn('placement has it in 1 aggregate', output)
-        self.assertEqual('', errors)
 
     def disabled(self, name, reason, missing=False):
         """Create a host whose compute service is disabled."""
@@ -339,7 +305,12 @@ class TestWait(ClientTest):
         """The others are, but none before placement has all of them."""
         self.disabled('h1', 'new')
         self.disabled('h2', 'new', missing=True)
-        self.wait('h1', 'h2', '--enable', status=7)
+        output, errors = self.wait('h1', 'h2', '--enable', status=7)
+        self.assertEqual('', output)
+        self.assertIn(
+            'Missing: host h2 (provider %s): aggregate zone (%s): run '
+            '"openstack aggregate mirror sync --host h2"' % (
+                self.hosts['h2'].nodes[0], self.zone.uuid), errors)
         self.assertEqual({'disabled'}, {*self.states().values()})
         self.openstack('aggregate', 'mirror', 'sync')
         # As nova-api shows it if its cell goes down.

@@ -98,28 +98,6 @@ class TestPreview(SyncTest):
         self.assertEqual(set(), self.placement.aggregates(late.nodes[0]))
         self.assertEqual([], self.journal.rows.all())
 
-    def test_cell_that_does_not_answer(self):
-        """A provider that may be its compute node is not called foreign."""
-        host = self.host('h1')
-        far = self.host('far', cell='cell2')
-        for node in host.nodes + far.nodes:
-            self.placement.set_aggregates(node, [self.zone.uuid])
-        self.cloud.nova.break_cell('cell2')
-        cell = 'may be a compute node of cell cell2 (%s)' % (
-            self.cloud.nova.cell('cell2').uuid)
-        plan = self.plan('--dry-run', '--prune', status=5)
-        self.assertEqual([], plan['foreign_providers'])
-        self.assertEqual(
-            [(far.nodes[0], self.zone.uuid, cell)],
-            [(entry['provider'], entry['aggregate_uuid'], entry['detail'])
-             for entry in plan['unknown_providers']])
-        done = self.sync('--dry-run', '--prune')
-        self.assertRegex(done.stdout, 'unknown_provider +.*%s' % far.nodes[0])
-        self.assertIn('Unchanged: 1 resource provider, which ' + cell,
-                      done.stdout)
-        self.assertIn('Nova has 2 aggregates and 1 compute node (2 cells, '
-                      'one not read)', done.stderr)
-
     def test_status_shows_drift(self):
         """Drift exits with 7, in sync with 0; a preview has no journal."""
         host = self.host('h1')
@@ -151,15 +129,6 @@ class TestScope(SyncTest):
             host = self.host(name)
             self.placement.set_aggregates(host.nodes[0], [self.rack.uuid])
         self.host('waits', providers=False)
-
-    def test_hosts(self):
-        """Other hosts are neither changed nor reported."""
-        plan = self.plan('--host', 'h1', '--prune', status=0)
-        self.assertEqual({('h1', self.zone.uuid)}, self.pairs(plan, 'missing'))
-        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'stale'))
-        self.assertEqual([], plan['pending'])
-        plan = self.plan('--dry-run', '--host', 'h1', '--host', 'h2', status=7)
-        self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'missing'))
 
     def test_aggregates(self):
         """By name or UUID; other associations of the same hosts stay."""
@@ -329,14 +298,3 @@ class TestProgress(SyncTest):
         self.placement.recover()
         self.plan(status=0)
         self.assertEqual([], self.cloud.drift())
-
-    def test_interrupted_twice(self):
-        """It exits at once, without a traceback."""
-        process, land = self.interrupted(signal.SIGINT)
-        process.send_signal(signal.SIGINT)
-        # Placement has not responded yet.
-        _output, errors = process.communicate(timeout=PATIENCE)
-        land()
-        self.assertEqual(130, process.returncode, errors)
-        self.assertIn('run the command again', errors)
-        self.assertNotIn('Traceback', errors)
