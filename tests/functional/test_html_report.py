@@ -160,15 +160,6 @@ class TestOutage(ReportTest):
 
 class TestFile(ReportTest):
 
-    def test_file_that_cannot_be_written(self):
-        """It exits with 255 and a single line, before using placement."""
-        self.placement.refuse()
-        name = str(self.directory / 'none' / 'report.html')
-        done = self.run_command('report', '--html', name)
-        self.assertEqual(255, done.returncode)
-        line, = done.stderr.splitlines()
-        self.assertIn(name, line)
-
     def test_standard_output(self):
         """It gets only the page; the summary goes to standard error."""
         done = self.run_command('report', '--quiet', '--html', '-')

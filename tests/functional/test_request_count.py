@@ -2,25 +2,13 @@
 """The placement requests of each operation, and samples of them on a page."""
 
 import collections
-import contextlib
-import io
 import json
 import pathlib
 import re
 
-from nova import context as nova_context
-from nova import objects
-from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror.console import wait_run
-from nova_aggregate_mirror import exit_status
-from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.source import database
 from tests import fixtures
-from tests import nova_service
-from tests import statements
 
 PAGE = (pathlib.Path(__file__).parent.parent.parent / 'doc' / 'source'
         / 'user' / 'mirroring.rst')
@@ -115,36 +103,6 @@ class RequestCountTest(testtools.TestCase):
             response = self.cloud.nova.request(method, where, body)
             self.assertEqual(200, response.status_code)
         self.assertEqual({}, self._requests())
-
-    def test_wait(self) -> None:
-        """A GET for each compute node, and nothing of another cell."""
-        host = self.hosts[1]
-        self.cloud.create_host('other', cell='cell2')
-        uuids = [uuidutils.generate_uuid() for _number in range(400)]
-        for uuid in uuids:
-            objects.Aggregate(
-                nova_context.get_admin_context(), name=uuid, uuid=uuid
-            ).create()
-            self.cloud.nova.add_member(uuid, host.name)
-        for node in host.nodes:
-            self.cloud.placement.set_aggregates(node, uuids)
-        placement = client.Client(nova_service.CONF)
-        # This also reads the versions, once per process.
-        self.assertEqual(host.nodes[0], placement.get(host.nodes[0]).uuid)
-        self._requests()
-        executed = self.useFixture(statements.Statements())
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            self.assertEqual(exit_status.OK, wait_run.run(
-                database.DatabaseSource(engines.Limits(1)), placement,
-                frozenset({host.name}), 0.0, ''))
-        self.assertIn('placement has it in 400 aggregates', out.getvalue())
-        self.assertEqual({'GET': len(host.nodes)}, self._requests())
-        # Placement runs in this process, too; an older one has no file.
-        self.assertEqual(
-            {'api.sqlite', 'cell1.sqlite'},
-            {pathlib.Path(name).name for name in executed.databases if name}
-            - {'placement.sqlite'})
 
 
 class TestMirroringPage(testtools.TestCase):
