@@ -101,31 +101,6 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.assertEqual([], self.step(4))
         self.assertEqual(1, len(self.messages.output.splitlines()))
 
-    def test_two_locked_rows(self) -> None:
-        """Rows that a step could not try are not reported as locked."""
-        rows = self.add(*('h%d' % number for number in range(8)))
-        self.lock(rows[3], rows[5])
-        for _step in range(5):
-            left = self.step(0.1)
-        self.assertEqual(['h3', 'h5'], left)
-        messages = sorted(self.messages.output.splitlines())
-        self.assertEqual(
-            ['h3', 'h5'], [message.split()[1] for message in messages])
-
-    def test_many_locked_rows(self) -> None:
-        """A step loses three waits at most, and later rows are closed."""
-        rows = self.add(*('h%d' % number for number in range(6)))
-        self.lock(*rows)
-        self.assertEqual(6, len(self.step()))
-        self.assertEqual(lock_waits.MOST_TIMEOUTS, self.lost)
-        self.add('healthy')
-        self.assertNotIn('healthy', self.step(1))
-        self.assertLessEqual(self.lost, lock_waits.MOST_TIMEOUTS)
-        self.locker.rollback()
-        for _step in range(8):
-            self.step(5)
-        self.assertEqual([], self.step())
-
     def test_locked_row_of_a_running_call(self) -> None:
         """The others are recorded as mirrored."""
         rows = self.add('h1', 'h2', 'h3', running=True)
