@@ -3,7 +3,6 @@
 
 from collections import abc
 from http import HTTPStatus
-import io
 import itertools
 import os
 import socketserver
@@ -160,34 +159,23 @@ class PlacementService(fixtures.Fixture):
 
         self._break(app, EVERY_METHOD)
 
-    def hold_back(self, drop: bool = False) -> abc.Callable[[], None]:
+    def hold_back(self) -> abc.Callable[[], None]:
         """Hold PUTs back, even after the fault has ended.
 
         ``stuck`` is set when the first of these has arrived.
 
-        :param drop: whether the client loses its connection at that moment
         :returns: a function that lets the oldest land, and then returns
         """
         go, landed = threading.Event(), threading.Event()
         self.addCleanup(go.set)
 
-        def finish(environ: Environ, start: Start) -> Body:
+        def app(environ: Environ, start: Start) -> Body:
+            self.stuck.set()
             go.wait(FOR_EVER)
             try:
                 return self._run(environ, start)
             finally:
                 landed.set()
-
-        def app(environ: Environ, start: Start) -> Body:
-            self.stuck.set()
-            if not drop:
-                return finish(environ, start)
-            body = environ['wsgi.input'].read(int(environ['CONTENT_LENGTH']))
-            held = {**environ, 'wsgi.input': io.BytesIO(body)}
-            threading.Thread(
-                target=finish, daemon=True,
-                args=(held, lambda *_response: None)).start()
-            return self._drop(environ, start)
 
         def land() -> None:
             go.set()

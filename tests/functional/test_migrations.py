@@ -97,16 +97,6 @@ class TestMigrations(MigrationTest):
         self.assertIn(migration.HEAD, first)
         self.assert_is_the_models()
 
-    def test_column_that_is_missing(self):
-        """A write names its table, and so does a migration."""
-        self.migrate()
-        databases.execute(self.url, 'ALTER TABLE dirty DROP COLUMN attempts')
-        for attempt in self.record, self.migrate:
-            with self.assertRaisesRegex(
-                    exceptions.JournalUnavailable,
-                    migration.INCOMPLETE % 'column dirty.attempts'):
-                attempt()
-
 
 class TestInterrupted(MigrationTest):
     """Migrations that are killed, and concurrent migrations."""

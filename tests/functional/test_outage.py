@@ -148,37 +148,6 @@ class MirroredOutageTest(OutageTest):
                 for provider in self.foreign])
             self._sync()
 
-    def test_an_answer_that_is_lost_is_no_success(self) -> None:
-        """An unknown outcome is a failure: it is reported and retried."""
-        def fault(placement: placement_service.PlacementService) -> None:
-            placement.drop_connection(lands=True)
-
-        self.assertEqual(
-            fixtures.Outcome(status=200, member=True, mirrored=True,
-                             ended=True, zone='east', warnings=1),
-            self._add(fault))
-        self.assertEqual(
-            fixtures.Outcome(status=200, member=False, mirrored=True,
-                             ended=True, zone='nova', warnings=1),
-            self._remove(fault))
-        self._drain()
-
-    def test_a_write_that_lands_late_changes_nothing(self) -> None:
-        """The PUT of a call that failed cannot revert a later call."""
-        # The later call does not pause.
-        self.cloud.nova.conf.config(inline_backoff=0, group='aggregate_mirror')
-        self._wait_for(30)
-        aggregate, host = self._new()
-        land = self.placement.hold_back(drop=True)
-        self.assertFalse(self.cloud.add_host(aggregate, host).mirrored)
-        self.placement.recover()
-        self.assertEqual(
-            fixtures.Outcome(status=200, member=False, mirrored=True,
-                             ended=True, zone='nova'),
-            self.cloud.remove_host(aggregate, host))
-        land()
-        self.assertEqual([], self.cloud.drift())
-
     def test_without_a_journal_calls_are_mirrored_all_the_same(self) -> None:
         """Calls are mirrored without the journal; a warning reports it."""
         for connection, act, zone, text in (

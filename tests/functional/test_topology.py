@@ -4,12 +4,10 @@
 import dataclasses
 
 import fixtures as base_fixtures
-from nova.db.api import api as api_db
 from nova import objects
 import testtools
 
 from nova_aggregate_mirror.journal import store
-from tests import databases
 from tests import fixtures
 
 ADDED = fixtures.Outcome(status=200, member=True, mirrored=True, ended=True,
@@ -60,17 +58,6 @@ class TestNodes(TopologyTest):
                 self.cloud.remove_host(aggregate, host),
                 self.cloud.delete_service(host),
                 self.cloud.delete_aggregate(aggregate)]
-
-    def test_member_without_a_node_that_has_gone(self) -> None:
-        """Nova deletes its service once nova has no memberships of it."""
-        host = self.cloud.create_host('gone', nodes=0)
-        self.cloud.nova.add_member(self.aggregate.uuid, host.name)
-        self.assertEqual(500, self.cloud.delete_service(host))
-        databases.execute(
-            str(api_db.get_engine().url),
-            'DELETE FROM aggregate_hosts WHERE host = \'gone\'')
-        self.assertEqual(204, self.cloud.delete_service(host))
-        self.assertEqual([], self.cloud.sync().nova.lost())
 
     def test_compute_node_appears_later(self) -> None:
         """A full sync mirrors it, and nova can remove the host again."""
