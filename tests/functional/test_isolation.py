@@ -7,10 +7,8 @@ server off it.
 
 import fixtures as base_fixtures
 from nova.scheduler import utils
-from sqlalchemy import exc
 import testscenarios
 
-from nova_aggregate_mirror.scheduler import filter_table
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 from tests.scheduling import oracle
@@ -120,49 +118,6 @@ class TestMixedHost(IsolationTest):
         self.aggregate('mine', [SPARE],
                        filter_tenant_id=self.admin_api.project_id)
         self.assert_lands(self.boot(flavor_id=self.flavor()), RIGHT)
-
-
-class TestUnreadableMetadata(testscenarios.WithScenarios, IsolationTest):
-    """Nova's API database fails while a request is narrowed."""
-
-    scenarios = [
-        ('guarded', {'request_filters': tuple(oracle.FILTERS)}),
-        ('stock', {'request_filters': tuple(filter_table.HOST_FILTERS),
-                   'host_filters': tuple(filter_table.HOST_FILTERS.values())}),
-    ]
-
-    def boot(self, **wanted):
-        def fail(pool):
-            raise exc.OperationalError('SELECT', {}, 'gone away')
-
-        with base_fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.source.connections.Pool._opened',
-                fail):
-            return super().boot(**wanted)
-
-    def test_create(self):
-        """No filter that isolates hosts opens them."""
-        plain, fast = self.flavor(), self._create_flavor(
-            memory_mb=64, vcpu=1, disk=1, ephemeral=0, extra_spec=cloud.SSD)
-        image = self._create_image({'hw_machine_type': 'pc'})['id']
-        for name, (host, metadata, wanted) in {
-                'flavor_extra_specs': (
-                    RIGHT, {'ssd': 'true'}, {'flavor_id': fast}),
-                'tenant_isolation': (
-                    WRONG, {'filter_tenant_id': 'others'}, {}),
-                'image_properties': (
-                    WRONG, {'hw_machine_type': 'q35'}, {'image_uuid': image}),
-                'type_affinity': (WRONG, {'instance_type': 'm1.other'}, {}),
-                'default_availability_zone': (
-                    WRONG, {'availability_zone': 'east'}, {'az': 'nova'}),
-        }.items():
-            if name not in self.request_filters:
-                continue
-            number = self.aggregate(name, [host], **metadata)
-            server = self.boot(**{'flavor_id': plain, **wanted})
-            self.assertEqual(RIGHT, server['OS-EXT-SRV-ATTR:host'], name)
-            self._delete_server(server)
-            self.remove(number, host)
 
 
 class TestTenants(explaining.ExplainingTest):
