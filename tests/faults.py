@@ -538,18 +538,6 @@ def wrong_password(scene: Scene) -> Step:
     return lambda _text: connection(scene, url)
 
 
-def limited(scene: Scene) -> Step:
-    """Use the journal as a user whose only connection is in use."""
-    reader(scene)('')
-    url = sa.engine.make_url(scene.options[JOURNAL, 'connection'])
-    limit = "ALTER USER '%s'@'127.0.0.1' WITH MAX_USER_CONNECTIONS %d"
-    admin = databases.find('mysql')
-    databases.execute(admin, limit % (url.username, 1))
-    scene.test.addCleanup(sa.create_engine(
-        url, poolclass=sa.pool.NullPool).connect().close)
-    return lambda _text: databases.execute(admin, limit % (url.username, 99))
-
-
 def replica(scene: Scene) -> Step:
     url = journal(scene, 'postgresql')
     databases.execute(

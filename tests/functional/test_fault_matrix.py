@@ -254,11 +254,6 @@ JOURNALS: dict[str, Fault] = {
         faults.wrong_password, 'the journal refused the user or the password',
         'correct user and password in [aggregate_mirror_database] connection; '
         'if they are right, let that user connect from this host'),
-    'limit': Fault(
-        faults.limited, 'the journal refused the user, whose '
-        'max_user_connections is used up',
-        'on the database server, raise that limit of the user in '
-        '[aggregate_mirror_database] connection'),
     'wiki': Fault(
         faults.altered('DROP TABLE dirty', 'CREATE TABLE wiki (id INT)'),
         'is not a journal: it has tables such as wiki, but no table dirty',
@@ -398,8 +393,7 @@ RUNBOOK = {
     'placement-rebuilt': select(NOVA, 'no providers'),
     'journal-down': select(
         JOURNALS, 'stopped', 'host', 'database', 'driver', 'module',
-        'no tables', 'password', 'limit', 'no URL', 'in memory',
-        'parameter'),
+        'no tables', 'password', 'no URL', 'in memory', 'parameter'),
     'journal-read-only': select(JOURNALS, 'reader', 'replica'),
     'wrong-database': select(
         JOURNALS, 'wiki', 'file of another program', 'column'),

@@ -48,6 +48,7 @@ UNFOLLOWED = {
     'on %s, let the user in %s connect from this host':
         LIMITED,
     'raise max_user_connections on %s': LIMITED,
+    'on %s, raise that limit of the user': LIMITED,
     'raise the connection limit of the database': LIMITED,
     'run "mysqladmin flush-hosts" on %s': LIMITED,
     'In nova-api\'s environment, run': PACKAGES + 'tests.unit.checks',
