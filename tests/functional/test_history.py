@@ -34,8 +34,9 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.conf = doubles.make_conf(self)
-        self.conf.set_override('connection', databases.create(
-            self, self.kind), 'aggregate_mirror_database')
+        self.url = databases.create(self, self.kind)
+        self.conf.set_override(
+            'connection', self.url, 'aggregate_mirror_database')
         existing.migrate(self.conf)
         self.database = store.Journal(self.conf).database
 
@@ -56,15 +57,6 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
             last, started_at=GOOD.started_at, passes=3)],
             full_syncs.newest(self.database))
 
-    def test_outage_is_one_entry(self):
-        """It has the last reason, even if the port or time in it varies."""
-        other = dataclasses.replace(self.later(BAD), reason='refused: 4711')
-        self.note(GOOD, BAD, other, self.later(GOOD, 120))
-        self.assertEqual(
-            [(0, 1, ''), (2, 2, 'refused: 4711'), (0, 1, '')],
-            [(one.status, one.passes, one.reason)
-             for one in full_syncs.newest(self.database)])
-
     def test_every_difference_has_an_entry(self):
         """A changed figure, command or host starts a new entry."""
         entries = [GOOD]
@@ -79,29 +71,34 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.assertEqual(entries[::-1], full_syncs.newest(self.database))
         self.assertEqual(entries[:-3:-1], full_syncs.newest(self.database)[:2])
 
-    def test_observed_drift_is_one_entry(self):
-        """While it is the same, and none of a sync that repaired it."""
+    def test_entries_that_have_several_passes(self):
+        """An outage, with its last reason, or the same observed drift.
+
+        Leaders of different modes have one entry each; the newest is that of
+        the last sync.
+        """
+        later = dataclasses.replace(self.later(BAD), reason='refused: 4711')
         drift = dataclasses.replace(
             GOOD, removed=1, compared=False, mode='observe', removals='h1')
-        self.note(drift, drift, dataclasses.replace(drift, removals='h2'),
-                  dataclasses.replace(GOOD, removed=1, removals='h2'))
-        self.assertEqual([(False, 1), (True, 1), (True, 2)], [
-            (one.observed, one.passes)
-            for one in full_syncs.newest(self.database)])
-
-    def test_leaders_of_different_modes(self):
-        """Each has one entry, and the newest is that of the last sync."""
-        observed = dataclasses.replace(
-            GOOD, added=1, compared=False, mode='observe')
         mirrored = dataclasses.replace(GOOD, mode='mirror')
-        self.note(*2 * [observed, mirrored], observed)
-        self.assertEqual([('observe', 3), ('mirror', 2)], [
-            (one.mode, one.passes)
-            for one in full_syncs.newest(self.database)])
-        self.note(GOOD, observed)
-        self.assertEqual([('observe', 1), ('', 1)], [
-            (one.mode, one.passes)
-            for one in full_syncs.newest(self.database)[:2]])
+        for entries, columns, expected in (
+                ([GOOD, BAD, later, self.later(GOOD, 120)],
+                 ('status', 'passes', 'reason'),
+                 [(0, 1, ''), (2, 2, 'refused: 4711'), (0, 1, '')]),
+                # A sync that repaired it has an entry of its own.
+                ([drift, drift, dataclasses.replace(drift, removals='h2'),
+                  dataclasses.replace(GOOD, removed=1, removals='h2')],
+                 ('observed', 'passes'),
+                 [(False, 1), (True, 1), (True, 2)]),
+                ([*2 * [drift, mirrored], drift], ('mode', 'passes'),
+                 [('observe', 3), ('mirror', 2)]),
+                ([mirrored, GOOD, drift], ('mode', 'passes'),
+                 [('observe', 1), ('', 1), ('mirror', 1)])):
+            databases.execute(self.url, 'DELETE FROM syncs')
+            self.note(*entries)
+            self.assertEqual(expected, [
+                tuple(getattr(one, column) for column in columns)
+                for one in full_syncs.newest(self.database)])
 
     def test_old_entries_are_deleted(self):
         """Only the newest entries are kept."""
