@@ -112,8 +112,8 @@ def summary(sync: result.Result, note: str = result.PRUNE,
                for association in sync.select(State.UNKNOWN_PROVIDER)}
     if unknown:
         count = plurals.count(
-            len(unknown), 'resource provider', 'resource providers, each of')
-        lines.append('Unchanged: %s, which %s.' % (
+            len(unknown), 'resource provider,', 'resource providers, each of')
+        lines.append('Unchanged: %s which %s.' % (
             count, problems.owner(sync.nova)))
     return [*lines, *foreign(sync, never)]
 

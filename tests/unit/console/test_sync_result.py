@@ -4,6 +4,8 @@
 import testtools
 
 from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror import source
+from tests.unit import doubles
 from tests.unit.reconcile import test_result
 
 
@@ -27,6 +29,21 @@ class TestRows(testtools.TestCase):
         self.assertEqual([False, True],
                          [entry['kept'] for entry in document['stale']])
         self.assertEqual(1, len(document['missing']))
+
+    def test_cell_that_does_not_answer(self):
+        """Each provider that may be its compute node is left unchanged."""
+        may_be = 'may be a compute node of cell cell9'
+        nova = source.Nova({}, {}, {}, cells_down={'cell9': doubles.SILENT})
+        for count, subject in (1, 'resource provider, which '), (
+                2, 'resource providers, each of which '):
+            result = test_result.judged(
+                *['unknown_provider'] * count, nova=nova)
+            self.assertIn('Unchanged: %d %s%s.' % (count, subject, may_be),
+                          sync_result.summary(result))
+            self.assertEqual(
+                [may_be] * count,
+                [entry['detail'] for entry in sync_result.document(result)[
+                    'unknown_providers']])
 
     def test_effect(self):
         """What drift does to servers is said of it alone."""
