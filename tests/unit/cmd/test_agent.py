@@ -29,11 +29,14 @@ token = %(token)s
 
 class TestStart(testtools.TestCase):
 
-    def start(self, url, token):
-        """Return what the agent, which cannot lead, logs of placement."""
+    def start(self, url='', token='', change=('', '')):
+        """Run the agent, which cannot lead, until it has started.
+
+        :returns: its exit status, and the lines of its log
+        """
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         conf = directory / 'nova.conf'
-        conf.write_text(NOVA_CONF % {
+        conf.write_text(NOVA_CONF.replace(*change) % {
             'directory': directory, 'url': url, 'token': token})
         with subprocess.Popen(
                 [sys.executable, '-W', 'ignore', '-c', 'import sys; from '
@@ -43,22 +46,38 @@ class TestStart(testtools.TestCase):
                 stderr=subprocess.STDOUT) as process:
             lines = []
             for line in process.stdout:
-                if 'Placement' in line:
-                    lines.append(line)
-                elif 'Started' in line:
+                lines.append(line)
+                if 'Started' in line:
                     process.terminate()
-        self.assertEqual(0, process.returncode)
-        return lines
+        return process.returncode, lines
+
+    def access(self, url, token):
+        """Return the line about placement."""
+        status, lines = self.start(url, token)
+        self.assertEqual(0, status)
+        line, = [line for line in lines if 'Placement' in line]
+        return line
 
     def test_access_to_placement(self):
         """One line says whether it works, also of an agent on standby."""
         placement = self.useFixture(placement_service.PlacementService())
-        line, = self.start(placement.url, placement_service.TOKEN)
+        line = self.access(placement.url, placement_service.TOKEN)
         self.assertIn('INFO', line)
         self.assertIn(placement.url, line)
-        line, = self.start(placement.url, 'of-nobody')
+        line = self.access(placement.url, 'of-nobody')
         self.assertIn('WARNING', line)
         self.assertIn('answered 403', line)
+
+    def test_what_keeps_it_from_running(self):
+        """It prints a line with the option, and exits with 255."""
+        for change, expected in (
+                (('metrics_port = 0', 'sync_interval = soon'),
+                 'sync_interval'),
+                (('auth_type = admin_token', ''), 'auth_type'),
+                (('connection = sqlite://', ''), '[api_database]')):
+            status, lines = self.start(change=change)
+            self.assertEqual((255, 1), (status, len(lines)), lines)
+            self.assertIn(expected, lines[0])
 
 
 class TestReload(testtools.TestCase):
