@@ -6,6 +6,7 @@ import signal
 import sqlite3
 
 import fixtures as base_fixtures
+from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.journal.db import existing
@@ -119,6 +120,23 @@ class TestOutage(ReportTest):
         super().setUp()
         self.host('h1')
         self.left_over('h1', 'because of this')
+
+    def test_placement(self):
+        """Nova's aggregates, the journal and the history are shown."""
+        self.placement.refuse()
+        page = self.report(2)
+        self.assertIn('Nothing could be compared: placement at ', page)
+        self.assertIn('<td class="unknown"><i>unknown</i>', page)
+        self.assertIn('because of this', page)
+
+    def test_nova(self):
+        """It exits with 255 and shows the journal."""
+        with sqlite3.connect(api_db.get_engine().url.database) as nova:
+            nova.execute('DROP TABLE aggregates')
+        page = self.report(255)
+        self.assertIn('Nothing could be compared', page)
+        self.assertIn('nova could not be read', page)
+        self.assertIn('because of this', page)
 
     def test_cell(self):
         """It exits with 5, and its hosts are unknown, not stale."""

@@ -109,8 +109,8 @@ class TestUnread(doubles.TestCase):
 class TestForeignAggregates(doubles.TestCase):
     """Aggregates that neither nova nor the ledger has."""
 
-    def described(self, cells=()):
-        """Return what the report says about a foreign aggregate."""
+    def content(self, cells=()):
+        """Return the content of a report about a foreign aggregate."""
         nova = doubles.Nova([])
         nova.mapped = dict.fromkeys(cells, '')
         sync = result.Result(
@@ -119,20 +119,25 @@ class TestForeignAggregates(doubles.TestCase):
                 ('h1',), 'n1', '', 'foreign',
                 associations.State.FOREIGN_AGGREGATE, True)],
             request=dataclasses.replace(REQUEST, foreign=True))
-        return report.values(collect.Content(
-            sync, collect.read_journal(self.conf, nova), {}, ''))['described']
+        return collect.Content(
+            sync, collect.read_journal(self.conf, nova), {}, '')
+
+    def page(self):
+        return ''.join(report.render(self.content(), 2))
 
     def test_journal(self):
         """Its ledger has the aggregates that nova deleted."""
         self.open_journal().ledger.remember({'nova-s'})
-        line, = self.described()
-        self.assertIn('nova never had it while this journal exists', line)
+        page = self.page()
+        self.assertIn('nova never had it while this journal exists', page)
+        self.assertIn('aggregates of other tools.', page)
 
     def test_no_journal(self):
         """Without a ledger, aggregates that nova deleted look foreign."""
-        line, = self.described()
-        self.assertNotIn('never', line)
-        self.assertIn('not known to have had it', line)
+        page = self.page()
+        self.assertNotIn('nova never', page)
+        self.assertIn('not known to have had it', page)
+        self.assertIn('of other tools, or deleted', page)
 
     def test_journal_of_another_nova(self):
         """Its ledger does not count."""
@@ -140,7 +145,7 @@ class TestForeignAggregates(doubles.TestCase):
         binding.Binding(
             journal.database, lambda: {'a1': ''}, dict).bind()
         journal.ledger.remember({'of a1'})
-        line, = self.described(['b1'])
+        line, = report.values(self.content(['b1']))['described']
         self.assertIn('not known to have had it', line)
 
 
@@ -151,6 +156,14 @@ class TestJournal(doubles.TestCase):
         doubles.hide_journal(self.conf)
         trouble = collect.read_journal(self.conf, doubles.Nova([])).trouble
         self.assertEqual('file_unusable', trouble.failure.kind)
+
+    def test_nova_that_cannot_be_read(self):
+        """The rows are shown, whichever nova has the journal."""
+        binding.replace(self.journal.database, {'a1': ''})
+        self.hand_over('h1')
+        self.nova.broken = exceptions.NovaUnavailable('was silent')
+        row, = collect.read_journal(self.conf, self.nova).rows
+        self.assertEqual('h1', row.dirty.host)
 
     def test_row(self):
         """The page has its state in words, as the list has."""
