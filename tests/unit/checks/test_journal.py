@@ -69,6 +69,17 @@ class TestJournal(doubles.TestCase):
             self.assertIn(text, finding.text)
         self.assertIsNone(self.deployment.journal)
 
+    def test_connection_that_cannot_be_used(self):
+        """The option is shown as it is to be."""
+        self.conf.set_override(
+            'connection', 'nonsense', 'aggregate_mirror_database')
+        finding, = journal.tables(self.deployment)
+        self.assertEqual(checks.Code.FAILURE, finding.code)
+        self.assertEqual((
+            '[aggregate_mirror_database]',
+            'connection = mysql+pymysql://aggregate_mirror:PASSWORD@HOST/'
+            'nova_aggregate_mirror', commands.DB_SYNC), finding.commands)
+
     def test_journal_that_cannot_be_looked_up(self):
         """It is not taken for one that was never used."""
         doubles.hide_journal(self.conf)

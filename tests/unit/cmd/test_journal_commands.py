@@ -115,6 +115,7 @@ class TestRows(CommandTest):
         failed, running = self.hand_over('h1'), self.record('h2')
         self.assertEqual(exit_status.REFUSED, self.forget(
             running.id, failed.id))
+        self.assertEqual('1 row forgotten\n', self.out.getvalue())
         self.assertEqual([running], self.rows.all())
         self.assertIn(
             'Row %s was kept: its operation may still run. The agent closes '
@@ -155,6 +156,9 @@ class TestBind(CommandTest):
         self.belong_to_another()
         row = self.hand_over('h1')
         self.assertEqual(exit_status.REFUSED, self.bind())
+        self.assertEqual(
+            'The journal has rows of h1. If these are hosts of this nova, '
+            'bind it with --force\n', self.err.getvalue())
         self.assertEqual({'other'}, self.stored())
         self.assertEqual(0, self.bind(force=True))
         self.assertEqual({doubles.CELL}, self.stored())

@@ -247,6 +247,15 @@ class TestHandOver(HookTest):
         self.assertIn('could not be completed in the journal: locked; it '
                       'stays in the journal', self.log.output)
 
+    def test_row_that_was_not_recorded(self) -> None:
+        """The log says so, and promises no retry."""
+        wrong = mock.Mock(side_effect=exceptions.WrongNova('another nova\'s'))
+        with mock.patch.multiple(self.journal.rows, record=wrong):
+            self.run_hook(exceptions.CellUnavailable('refused'), ADD, 'h1')
+        self.assertIn('is not mirrored to placement yet: refused; it is not '
+                      'in the journal; a full sync repairs what fails\n',
+                      self.log.output)
+
     def test_operation_that_nova_refused(self) -> None:
         """Nothing of it waits; its host is compared, which is no warning."""
         self.run_hook(exceptions.CellUnavailable('refused'), ADD, 'h1',

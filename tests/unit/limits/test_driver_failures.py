@@ -51,8 +51,11 @@ class TestObservations(testtools.TestCase):
                     'SELECT 1', {}, error)):
                 self.assertEqual(
                     cause, driver_failures.of_database(wrapped))
-        self.assertEqual(causes.PASSWORD,
-                         driver_failures.of_database(Postgres('28P01')))
+        for state, cause in (('28P01', causes.PASSWORD),
+                             ('42P01', causes.TABLE),
+                             ('42703', causes.COLUMN)):
+            self.assertEqual(
+                cause, driver_failures.of_database(Postgres(state)))
         self.assertEqual(causes.READ_ONLY, driver_failures.of_database(
             sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006'))))
 

@@ -196,6 +196,7 @@ class TestTables(testtools.TestCase):
                 self.conf).prepare:
             error = self.assertRaises(exceptions.WrongDatabase, attempt)
             self.assertIn(migration.INCOMPLETE % 'table dirty', str(error))
+            self.assertIn('to another directory', str(error))
 
     # A migration that was interrupted
 
