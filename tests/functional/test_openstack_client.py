@@ -163,6 +163,12 @@ class TestSync(ClientTest):
                                 (('--aggregate', 'zone'), missing)):
             rows, _errors = self.mirror('diff', *scope, status=7)
             self.assertEqual(expected, [tuple(row.values()) for row in rows])
+            document, _errors = self.mirror(
+                'sync', '--dry-run', *scope, status=7)
+            self.assertEqual(
+                [row[2] for row in expected],
+                [entry['provider']
+                 for entry in document['missing'] + document['stale']])
         document, errors = self.mirror('sync', '--dry-run', status=7)
         self.assertEqual(
             [2, [True], True, 7],

@@ -25,14 +25,14 @@ NONE = 'No server is selected: check --zone, --host and --project'
 class TestSelection(testtools.TestCase):
 
     def audit(self, cells_down=(), nova=source.Nova({}, {}, {}),
-              journal_error=None, form='json', **totals):
+              journal_error=None, form='json', zone='', **totals):
         """Audit the servers on the host h1; return what is said of it."""
         servers = mock.Mock(spec=server_pages.ServerPages,
                             cells_down=dict.fromkeys(
                                 cells_down, doubles.SILENT))
         servers.problems.return_value = problems.of_cells(
             servers.cells_down, 'its servers are not audited')
-        audit = mock.Mock(spec=readers.DatabaseAudit, zones=frozenset(),
+        audit = mock.Mock(spec=readers.DatabaseAudit, zones=frozenset({'az1'}),
                           source=servers, totals=auditor.Totals(**totals))
         audit.run.return_value = iter([])
         errors = io.StringIO()
@@ -49,7 +49,7 @@ class TestSelection(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))
         audit_servers.run(
             mock.Mock(command=argparse.Namespace(
-                hosts=['h1'], zone='', project='', rules=[], format=form,
+                hosts=['h1'], zone=zone, project='', rules=[], format=form,
                 quiet=True)))
         return errors.getvalue().splitlines()
 
@@ -71,6 +71,11 @@ class TestSelection(testtools.TestCase):
         """It has the reason of the exit status, in each format."""
         for form in 'json', 'csv', 'value':
             self.assertIn('nova has no host h1', self.audit(form=form)[-1])
+
+    def test_zone_that_does_not_exist(self):
+        """The zones that exist are listed."""
+        self.assertIn('nova has no availability zone typo, and no server '
+                      'requests it; nova has az1', self.audit(zone='typo'))
 
     def test_host_without_a_compute_node(self):
         """It is reported, unless it may have one in a cell that is down."""
