@@ -2,6 +2,7 @@
 """The history of syncs: on each database, and as commands write it."""
 
 import dataclasses
+import operator
 import pathlib
 import sqlite3
 
@@ -96,9 +97,9 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
                  [('observe', 1), ('', 1), ('mirror', 1)])):
             databases.execute(self.url, 'DELETE FROM syncs')
             self.note(*entries)
-            self.assertEqual(expected, [
-                tuple(getattr(one, column) for column in columns)
-                for one in full_syncs.newest(self.database)])
+            newest = full_syncs.newest(self.database)
+            self.assertEqual(
+                expected, [*map(operator.attrgetter(*columns), newest)])
 
     def test_old_entries_are_deleted(self):
         """Only the newest entries are kept."""

@@ -67,8 +67,8 @@ class TestRead(SourceTest):
             source.Scope(self.zone.uuid, frozenset(host.nodes),
                          members=frozenset({self.zone.uuid})),
             self.source.scope(self.zone.id, 'h1'))
-        self.assertEqual({'h1'}, set(
-            self.source.read([], host.nodes).nodes.values()))
+        nova = self.source.read([], host.nodes)
+        self.assertEqual({'h1'}, {*nova.nodes.values()})
 
     def test_host_that_is_mapped_to_another_cell(self):
         """Its node is mirrored, and the host is reported."""

@@ -170,7 +170,7 @@ class TestJournal(doubles.TestCase):
         self.hand_over('h1')
         sync = result.Result(
             outcome.Outcome(), source.Nova({}, {}, {}), request=REQUEST)
-        page = ''.join(report.render(collect.Content(
-            sync, collect.read_journal(self.conf, doubles.Nova([])), {}, ''),
-            2))
+        content = collect.Content(
+            sync, collect.read_journal(self.conf, self.nova), {}, '')
+        page = ''.join(report.render(content, 2))
         self.assertIn('<bdi>h1</bdi><td>to be mirrored<td', page)
