@@ -78,40 +78,33 @@ class CandidateReader:
         :param limit: how many of them nova takes
         :raises RequestRejected: placement does not accept the query
         """
-        def parse(answer: Document) -> Candidates:
-            requests = answer['allocation_requests']
-            if not isinstance(requests, list):
-                raise TypeError
-            return Candidates(
-                requests, {**answer['provider_summaries']}, limit)
-
-        return self._read(
-            '/allocation_candidates?' + _encoded(parameters), parse)
+        return self._read('/allocation_candidates', lambda answer: Candidates(
+            answer['allocation_requests'], answer['provider_summaries'],
+            limit), parameters=parameters)
 
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
         """Read UUIDs: provider that alone meets conditions to its root."""
-        query = '?' + _encoded(parameters) if parameters else ''
-        return self._read('/resource_providers' + query, lambda answer: {
+        return self._read('/resource_providers', lambda answer: {
             provider['uuid']: provider['root_provider_uuid']
-            for provider in answer['resource_providers']})
+            for provider in answer['resource_providers']},
+            parameters=parameters)
 
     def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
         """Read the inventories and usages of a provider, by class."""
         path = '/resource_providers/%s/' % provider
-        records = self._read(
-            path + 'inventories', lambda answer: answer['inventories'],
-            provider)
+        used = self._read(
+            path + 'usages', lambda answer: answer['usages'], provider)
 
-        def parse(usage: Document) -> abc.Mapping[str, Inventory]:
-            used = usage['usages']
+        def parse(answer: Document) -> abc.Mapping[str, Inventory]:
             # A class may have been added between the requests.
             return {name: Inventory(
                 record['total'], record['reserved'],
                 record['allocation_ratio'], used[name], record['min_unit'],
                 record['max_unit'], record['step_size'], provider)
-                for name, record in records.items() if name in used}
+                for name, record in answer['inventories'].items()
+                if name in used}
 
-        return self._read(path + 'usages', parse, provider)
+        return self._read(path + 'inventories', parse, provider)
 
     def allocations(self, provider: str
                     ) -> abc.Mapping[str, abc.Mapping[str, int]]:
@@ -131,13 +124,17 @@ class CandidateReader:
             row['name'] for row in answer['resource_classes']})
         if traits:
             names = 'in:' + ','.join(sorted(traits))
-            path = '/traits?' + _encoded([('name', names)])
-            traits -= self._read(path, lambda answer: {*answer['traits']})
+            traits -= self._read('/traits', lambda answer: {*answer['traits']},
+                                 parameters=[('name', names)])
         return sorted(classes - existing), sorted(traits)
 
     def _read(self, path: str, parse: abc.Callable[[Document], Result],
-              provider: str | None = None) -> Result:
+              provider: str | None = None, parameters: Parameters = ()
+              ) -> Result:
         """Send a GET, and parse its answer."""
+        if parameters:
+            path += '?' + urllib.parse.urlencode(parameters, safe=':,!')
+
         def checked(call: errors.Call, answer: Document) -> Result:
             try:
                 return parse(answer)
@@ -145,7 +142,3 @@ class CandidateReader:
                 raise call.malformed('an answer of another form') from exc
 
         return self._placement.read(path, checked, provider)
-
-
-def _encoded(parameters: Parameters) -> str:
-    return urllib.parse.urlencode(parameters, safe=':,!')
