@@ -140,9 +140,10 @@ def gather(cloud: Cloud, nova: source.Nova,
         queries = read_queries(cloud, trial)
         if queries:
             facts = _ask_placement(cloud, manager.for_each, queries, facts)
-        if trial.cell:
-            hosts_of_cell = manager.services.get(trial.cell.uuid, {}).keys()
-            nodes = facts.nova.nodes_of(hosts_of_cell)
+        destination = request.spec.requested_destination
+        if destination and 'cell' in destination:
+            cell = manager.services.get(destination.cell.uuid, {})
+            nodes = facts.nova.nodes_of(cell.keys())
             # Only for a creation nova leaves out cells that are disabled.
             facts = dataclasses.replace(
                 facts, cell=nodes, cells_disabled=facts.cells_disabled - nodes)

@@ -42,15 +42,6 @@ class Rehearsal:
         self._origins: dict[str | frozenset[str], Origin] = {}
         """By condition, as returned by ``_conditions``."""
 
-    @property
-    def cell(self) -> Any:
-        """The mapping of the cell that the server has to stay in, or None."""
-        destination = self._spec.requested_destination
-        if destination and 'cell' in destination and (
-                not destination.allow_cross_cell_move):
-            return destination.cell
-        return None
-
     def queries(self) -> list[placement_query.PlacementQuery]:
         """Run the request filters; return the queries that nova makes.
 
