@@ -215,17 +215,8 @@ def _stored(context: Any, server: str) -> request_spec.RequestSpec:
         raise exceptions.UnknownName(
             'nova cannot read its request of server %s (%s). %s'
             % (server, type(exc).__name__, instead)) from exc
-    # Nova does not store these, or did not once.
-    for name, value in (
-            ('requested_destination', None), ('requested_resources', []),
-            ('request_level_params', objects.RequestLevelParams()),
-            ('ignore_hosts', None), ('retry', None), ('force_hosts', None),
-            ('force_nodes', None), ('limits', None), ('scheduler_hints', {}),
-            ('instance_group', None),
-            ('requested_networks', objects.NetworkRequestList(objects=[]))):
-        if name not in spec:
-            setattr(spec, name, value)
-    spec.requested_resources = spec.requested_resources or []
+    # Nova does not store them; what else it does not, it reads as empty.
+    spec.requested_resources = []
     spec.num_instances = 1
     return spec
 
