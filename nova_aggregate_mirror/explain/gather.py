@@ -196,7 +196,7 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
             nodes={node: nova.nodes[node] for node in nodes})
     answer = explanation.Answer(
         {name: value for name, value in request.about.items() if value},
-        notes=[*request.notes, *_zone_notes(request, manager)],
+        notes=[*request.notes, *_notes(request, manager)],
         record=request.record, stays=request.stays,
         remarks=[*manager.remarks(), *request.remarks],
         cells_down=bool(manager.cells_down))
@@ -217,9 +217,11 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
         if request.operation == explanation.CREATE else frozenset())
 
 
-def _zone_notes(request: requests.SchedulingRequest,
-                manager: host_states.HostManager) -> abc.Iterator[str]:
-    """Note that the zone of a request is enforced by nothing."""
+def _notes(request: requests.SchedulingRequest,
+           manager: host_states.HostManager) -> abc.Iterator[str]:
+    """Note accelerators, and that nothing enforces the zone of a request."""
+    if 'accel:device_profile' in (request.spec.flavor.extra_specs or ()):
+        yield 'Accelerators of the device profile are not explained.'
     zone, default = (request.spec.availability_zone,
                      CONF.default_availability_zone)
     existing = {aggregate.availability_zone

@@ -183,18 +183,12 @@ def pci_requests(flavor: Any, notes: list[str], affinity: str | None = None
     return requested
 
 
-def accelerator_notes(flavor: Any) -> list[str]:
-    """Note the accelerators of a flavor, for which nova asks cyborg."""
-    return ['Accelerators of the device profile are not explained.'] if (
-        flavor.extra_specs or {}).get('accel:device_profile') else []
-
-
-def option_note(name: str, group: str = 'DEFAULT') -> str:
+def option_note(name: str, group: str | None = None) -> str:
     """Return a note on an option of nova-api that makes the request."""
-    location = CONF.get_location(name, None if group == 'DEFAULT' else group)
-    value = CONF[name] if group == 'DEFAULT' else CONF[group][name]
+    location = CONF.get_location(name, group)
+    value = CONF[group][name] if group else CONF[name]
     return ('Nova-api decides by its [%s] %s, here %s (%s). If nova-api\'s '
             'file differs, give it with a further --config-file.' % (
-                group, name, value, location.detail
+                group or 'DEFAULT', name, value, location.detail
                 if location and location.location.is_user_controlled
                 else 'the default, which no file that was read changes'))

@@ -44,8 +44,7 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
         # Nova-api checks no other.
         requests.check_zone(context, zone_name)
     wanted = requests.flavor(context, flavor)
-    notes = [*_zone_notes(zone, zone_name, from_volume),
-             *requests.accelerator_notes(wanted)]
+    notes = [*_zone_notes(zone, zone_name, from_volume)]
     requested = requests.requested_networks(networks, ports)
     image_meta = objects.ImageMeta.from_dict(image)
     affinity = hardware.get_pci_numa_policy_constraint(wanted, image_meta)

@@ -88,8 +88,7 @@ def of_server(context: Any, placement: client.Client, server: str,
         spec.is_bfv = False
     if request.networks:
         spec.requested_networks = request.networks
-    request.notes += [*_notes(request),
-                      *requests.accelerator_notes(spec.flavor)]
+    request.notes += _notes(request)
     request.about = {
         'server': server, 'operation': request.operation,
         'host': instance and instance.host, 'flavor': spec.flavor.name,
