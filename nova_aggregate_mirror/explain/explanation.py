@@ -107,7 +107,7 @@ class Answer:
     conditions: abc.Sequence[Condition] = ()
     verdicts: abc.Sequence[Verdict] = ()
     """One for each compute node; acceptable nodes first, by weight."""
-    notes: abc.Sequence[str] = ()
+    notes: list[str] = dataclasses.field(default_factory=list)
     """Parts that are not explained, or may differ in nova-scheduler."""
     placed: abc.Sequence[str] = ()
     """Hosts of the servers, if several are requested at once."""

@@ -283,19 +283,17 @@ def _ask_placement(cloud: Cloud, for_each: isolation.Each,
     ordered = sorted(nodes, key=lambda node: (
         node not in facts.scope, facts.host(node)))
     figures = funnel.read_figures(reader, for_each, narrowed, ordered)
-    answer = facts.answer
     holders: abc.Mapping[str, resource_holders.Holders] = {}
     try:
         holders = resource_holders.read(
             reader, for_each, cloud.servers,
             funnel.scarce_providers(narrowed, figures), facts.nova.nodes)
     except exceptions.MirrorError as exc:
-        answer = dataclasses.replace(answer, notes=[
-            *answer.notes, 'Who holds the resources of full hosts is not '
-            'known: %s' % exc])
+        facts.answer.notes.append(
+            'Who holds the resources of full hosts is not known: %s' % exc)
     return dataclasses.replace(
-        facts, answer=answer, funnel=narrowed, figures=figures,
-        name_conflicts=conflicts, holders=holders)
+        facts, funnel=narrowed, figures=figures, name_conflicts=conflicts,
+        holders=holders)
 
 
 def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
