@@ -106,6 +106,8 @@ def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
 
 
 def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
+    if facts.answer.stays:
+        return  # It needs none that nova-scheduler would find.
     yield Exclusion('with a nova-compute service', '', {
         **dict.fromkeys(nodes - facts.states, reasons.reason(
             'no_state', facts, 'the compute node was deleted meanwhile')),

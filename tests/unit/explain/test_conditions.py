@@ -187,7 +187,8 @@ class TestFilters(testtools.TestCase):
         """Its node is left, or those of its host, whatever their service."""
         nova = dataclasses.replace(NOVA, nodes={**NOVA.nodes, 'b': 'host-a'})
         staying = facts.Facts(
-            nova, scope=NODES, serviceless=NODES, cells_disabled=NODES)
+            nova, explanation.Answer(stays='on its host'), scope=NODES,
+            serviceless=NODES, cells_disabled=NODES)
         for node, left in ('b', 'b'), ('name', 'ab'):
             self.assertEqual({*left}, {
                 verdict.node for verdict in conditions.explain(
