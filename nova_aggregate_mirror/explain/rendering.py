@@ -155,17 +155,16 @@ def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
 def rows(answer: explanation.Answer) -> list[tuple[Any, ...]]:
     """Return rows for ``COLUMNS``; hosts in the same state share a row."""
     found = []
-    for verdicts in groups(answer):
-        reason, *also = reasons(verdicts)
+    for verdicts, (reason, *also) in groups(answer):
+        hosts = names((verdict.host for verdict in verdicts), ROW_HOSTS)
         found.append((
-            len(verdicts),
-            names((verdict.host for verdict in verdicts), ROW_HOSTS),
-            reason.phrase, reason.detail, reason.step,
+            len(verdicts), hosts, reason.phrase, reason.detail, reason.step,
             '; '.join(further.phrase for further in also)))
     return found
 
 
-def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
+def groups(answer: explanation.Answer) -> list[
+        tuple[list[explanation.Verdict], list[explanation.Reason]]]:
     """Group verdicts of one condition with the same reason, in their order."""
     groups: dict[Any, list[explanation.Verdict]] = {}
     for verdict in answer.verdicts:
@@ -173,7 +172,7 @@ def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
         further = tuple(reason.phrase for reason in verdict.also)
         key = verdict.condition, verdict.reason, further
         groups.setdefault(key, []).append(verdict)
-    return list(groups.values())
+    return [(verdicts, reasons(verdicts)) for verdicts in groups.values()]
 
 
 def reasons(verdicts: list[explanation.Verdict]) -> list[explanation.Reason]:
