@@ -23,8 +23,8 @@ class Candidates:
     requests: abc.Sequence[abc.Mapping[str, Any]]
     summaries: abc.Mapping[str, abc.Mapping[str, Any]]
     """All providers of a tree that has a candidate."""
-    limit: str = ''
-    """How many of the requests nova takes; empty for all."""
+    limit: int | None = None
+    """How many of the requests nova takes; None for all."""
 
 
 Answers = abc.Sequence[Candidates]
@@ -71,7 +71,7 @@ class CandidateReader:
     def __init__(self, placement: client.Client) -> None:
         self._placement = placement
 
-    def candidates(self, parameters: Parameters, limit: str = ''
+    def candidates(self, parameters: Parameters, limit: int | None = None
                    ) -> Candidates:
         """Read all allocation candidates of a query.
 

@@ -83,10 +83,11 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     if not facts.funnel:
         return
     reason = reasons.reason('not_returned', facts, 'it meets each condition')
-    if facts.funnel.limit:
-        reason = reasons.reason(
-            'beyond_limit', facts, 'nova-scheduler takes %s candidates only'
-            % facts.funnel.limit)
+    for answer in facts.funnel.answers:
+        if answer.limit and len(answer.requests) > answer.limit:
+            reason = reasons.reason(
+                'beyond_limit', facts, 'nova-scheduler takes %d candidates '
+                'only' % answer.limit)
     missing = dict.fromkeys(nodes - facts.funnel.within_limit, reason)
     for answer in facts.funnel.answers:
         own = candidates.by_provider(answer.requests)

@@ -115,8 +115,7 @@ class Filling:
         """Return the candidates that are still free, up to the limit."""
         fitting = (request for request in answer.requests
                    if not lacking(request, answer.summaries, self.taken))
-        return itertools.islice(
-            fitting, int(answer.limit) if answer.limit else None)
+        return itertools.islice(fitting, answer.limit)
 
     def place(self, server: str, state: Any, source: str,
               spec: request_spec.RequestSpec) -> None:

@@ -39,8 +39,6 @@ class Funnel:
     sharing providers."""
     within_limit: frozenset[str] = frozenset()
     """Providers with a candidate that nova-scheduler takes."""
-    limit: str = ''
-    """How many candidates it takes; empty if placement has no more."""
 
     @property
     def left(self) -> frozenset[str]:
@@ -79,8 +77,11 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
                        if queries[0].plain and not providers[1:])
     passed = _passed(reader, for_each, queries, single, existing - single,
                      complete)
-    within_limit, limit = _within_limit(reader, queries, answers)
-    return Funnel(existing, passed, answers, trees, within_limit, limit)
+    # Placement would return as many of its first candidates. Nova skips a host
+    # of which only a child has one.
+    taken = [answer.requests[:answer.limit] for answer in answers]
+    within_limit = frozenset(candidates.by_provider(itertools.chain(*taken)))
+    return Funnel(existing, passed, answers, trees, within_limit)
 
 
 def _passed(reader: candidates.CandidateReader, for_each: isolation.Each,
@@ -130,22 +131,6 @@ def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
 
     answers: list[frozenset[str]] = for_each(answer, parts if nodes else ())
     return answers or [nodes for _part in parts]
-
-
-def _within_limit(reader: candidates.CandidateReader,
-                  queries: placement_query.Queries, answers: candidates.Answers
-                  ) -> tuple[frozenset[str], str]:
-    """Return the providers within nova's limit, and it if it cuts any."""
-    providers: frozenset[str] = frozenset()
-    limit = ''
-    for query, answer in zip(queries, answers, strict=True):
-        if query.limit and len(answer.requests) > int(query.limit):
-            limit = query.limit
-            answer = reader.candidates(
-                [*query.parameters(), (placement_query.LIMIT, limit)])
-        # Nova skips a host of which only a child has a candidate.
-        providers |= candidates.by_provider(answer.requests).keys()
-    return providers, limit
 
 
 def read_figures(reader: candidates.CandidateReader, for_each: isolation.Each,

@@ -84,7 +84,7 @@ class PlacementQuery:
     conditions: tuple[Condition, ...]
     policy: str = ''
     """``group_policy``, required as soon as there are two numbered groups."""
-    limit: str = ''
+    limit: int | None = None
 
     def parameters(self, conditions: abc.Sequence[Condition] | None = None
                    ) -> list[tuple[str, str]]:
@@ -114,14 +114,13 @@ class PlacementQuery:
 Queries = abc.Sequence[PlacementQuery]
 
 
-def parse(parameters: abc.Iterable[tuple[str, str]],
+def parse(parameters: abc.Sequence[tuple[str, str]],
           origin: abc.Callable[[Condition], Origin] = lambda _: Origin()
           ) -> PlacementQuery:
     """Split the parameters of a query into conditions."""
-    conditions, limits = [], {LIMIT: '', POLICY: ''}
+    options, conditions = dict(parameters), []
     for key, value in parameters:
-        if key in limits:
-            limits[key] = value
+        if key in (LIMIT, POLICY):
             continue
         whole = Condition(key, value)
         # One provider has to have all resources of a numbered group.
@@ -131,7 +130,9 @@ def parse(parameters: abc.Iterable[tuple[str, str]],
             conditions.append(
                 Condition(key, part, origin(Condition(key, part))))
     conditions.sort(key=_rank)
-    return PlacementQuery(tuple(conditions), limits[POLICY], limits[LIMIT])
+    return PlacementQuery(
+        tuple(conditions), options.get(POLICY, ''),
+        int(options[LIMIT]) if LIMIT in options else None)
 
 
 def alternatives(queries: Queries, part: abc.Sequence[Condition]

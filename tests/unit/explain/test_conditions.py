@@ -65,7 +65,9 @@ class TestSteps(testtools.TestCase):
                 ('not among the candidates of placement', {
                     'funnel': narrowed(within_limit=left)}),
                 ('beyond max_placement_results', {
-                    'funnel': narrowed(within_limit=left, limit='3')}),
+                    'funnel': narrowed(within_limit=left, answers=[
+                        candidates.Candidates([{'allocations': {}}] * 4, {}, 3)
+                    ])}),
                 ('in another cell than the server', {'cell': left}),
                 ('without a requested resource of its own', {
                     'funnel': narrowed(within_limit=left, answers=[

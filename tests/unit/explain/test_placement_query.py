@@ -37,7 +37,7 @@ class TestQuery(testtools.TestCase):
             'resources_port=NET_BW:10,NET_PPS:5',
             'required_port=CUSTOM_NET', 'same_subtree=1,_port',
         ], list(map(str, self.query.conditions)))
-        self.assertEqual(('isolate', '1000'),
+        self.assertEqual(('isolate', 1000),
                          (self.query.policy, self.query.limit))
 
     def test_conditions_of_one_kind_are_in_the_order_of_their_origins(self):
