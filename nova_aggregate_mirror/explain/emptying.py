@@ -18,7 +18,6 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import host_states
-from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import stored
@@ -101,14 +100,13 @@ class Emptying:
         """Return a server with its host, or with why it has none."""
         request = self._request(row.server, row.operation)
         spec = request.spec
-        trial = rehearsal.Rehearsal(
-            self._cloud.context, request, self._manager)
-        answers = [
-            self._candidates(tuple(query.parameters()), query.limit)
-            for query in gather.read_queries(self._cloud, trial)]
+        queries = gather.read_queries(self._cloud, request, self._manager)
+        answers = [self._candidates(tuple(query.parameters()), query.limit)
+                   for query in queries]
         if self._filling is None:
             # Those of the cell, which a server does not leave.
-            self._filling = filling.Filling(self._manager, trial.states())
+            self._filling = filling.Filling(
+                self._manager, self._manager.states(self._cloud.context, spec))
         if spec.instance_group:
             spec.instance_group.hosts += [
                 self._filling.servers[server]

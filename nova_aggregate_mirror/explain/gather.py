@@ -40,6 +40,7 @@ from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import filters
+from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database_servers
 
@@ -135,9 +136,8 @@ def gather(cloud: Cloud, nova: source.Nova,
     facts = _before_scheduling(nova, request, manager, hosts, pending or {})
     if request.stays:
         return facts.staying_on(request.instance.host, request.instance.node)
-    trial = rehearsal.Rehearsal(cloud.context, request, manager)
     try:
-        queries = read_queries(cloud, trial)
+        queries = read_queries(cloud, request, manager)
         if queries:
             facts = _ask_placement(cloud, manager.for_each, queries, facts)
         destination = request.spec.requested_destination
@@ -147,17 +147,18 @@ def gather(cloud: Cloud, nova: source.Nova,
             # Only for a creation nova leaves out cells that are disabled.
             facts = dataclasses.replace(
                 facts, cell=nodes, cells_disabled=facts.cells_disabled - nodes)
-        return _run_nova(cloud, request, trial, manager, facts,
+        return _run_nova(cloud, request.spec, manager, facts,
                          facts.scope if hosts else frozenset())
     except Refusal as refusal:
         return dataclasses.replace(facts, refusal=refusal)
 
 
-def read_queries(cloud: Cloud, trial: rehearsal.Rehearsal
+def read_queries(cloud: Cloud, request: requests.SchedulingRequest,
+                 manager: host_states.HostManager
                  ) -> list[placement_query.PlacementQuery]:
     """Run the request filters, of which some ask placement."""
     try:
-        return trial.queries()
+        return rehearsal.Rehearsal(cloud.context, request, manager).queries()
     except (Refusal, exceptions.MirrorError):
         # Nova takes a placement that does not answer for one without any.
         cloud.placement.probe()
@@ -296,18 +297,17 @@ def _ask_placement(cloud: Cloud, for_each: isolation.Each,
         holders=holders)
 
 
-def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
-              trial: rehearsal.Rehearsal, manager: host_states.HostManager,
-              facts: Facts, named: frozenset[str]) -> Facts:
+def _run_nova(cloud: Cloud, spec: request_spec.RequestSpec,
+              manager: host_states.HostManager, facts: Facts,
+              named: frozenset[str]) -> Facts:
     """Add what nova does with candidates, and each filter for ``named``."""
-    spec = request.spec
     nodes, answers = frozenset(facts.nova.nodes), None
     if facts.funnel:
         nodes = facts.funnel.left & facts.funnel.within_limit
         answers = facts.funnel.answers
     if facts.cell is not None:
         nodes &= facts.cell
-    all_states = trial.states(answers, named)
+    all_states = manager.states(cloud.context, spec, answers, named)
     states = [state for state in all_states if state.uuid in nodes]
     requested, runs, passed = manager.run_filters(states, spec, [
         state for state in all_states if state.uuid in named])

@@ -20,6 +20,7 @@ from nova import servicegroup
 
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import request as requests
@@ -134,6 +135,25 @@ class HostManager(host_manager.HostManager):
                 zones |= dict.fromkeys(
                     aggregate.hosts, aggregate.availability_zone)
         return zones
+
+    def states(self, context: Any, spec: Any,
+               answers: candidates.Answers | None = None,
+               named: abc.Iterable[str] = ()) -> list[host_manager.HostState]:
+        """Read the host states of the candidates, as nova-scheduler does.
+
+        :param answers: None for all hosts, as without a query to placement
+        :param named: further compute nodes to read
+        """
+        uuids, allocations = set(named), list[Any]()
+        for answer in answers or ():
+            uuids.update(answer.summaries)
+            allocations += answer.requests
+        offered = candidates.by_provider(allocations)
+        states = list(self.get_host_states_by_uuids(
+            context, None if answers is None else sorted(uuids), spec))
+        for state in states:
+            state.allocation_candidates = offered.get(state.uuid, [])
+        return states
 
     def run_filters(self, states: abc.Sequence[host_manager.HostState],
                     spec: Any, named: abc.Iterable[Any] = ()

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scheduling of a request by nova-scheduler's own code, without claims."""
 
-from collections import abc
 import functools
 from typing import Any
 import urllib.parse
 
 from nova.conf import CONF
 from nova import exception as nova_exception
-from nova.scheduler import host_manager
 from nova.scheduler import request_filter
 from nova.scheduler import utils
 
-from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import placement_query
@@ -70,25 +67,6 @@ class Rehearsal:
             raise facts.Refusal(FILTERS, _reason(exc)) from exc
         return [placement_query.parse(self._parameters(query), self._origin)
                 for query in resources]
-
-    def states(self, answers: candidates.Answers | None = None,
-               named: abc.Iterable[str] = ()) -> list[host_manager.HostState]:
-        """Read the host states of the candidates, as nova-scheduler does.
-
-        :param answers: None for all hosts, as without a query to placement
-        :param named: further compute nodes to read
-        """
-        uuids, allocations = set(named), list[Any]()
-        for answer in answers or ():
-            uuids.update(answer.summaries)
-            allocations += answer.requests
-        offered = candidates.by_provider(allocations)
-        states = list(self._manager.get_host_states_by_uuids(
-            self._context, None if answers is None else sorted(uuids),
-            self._spec))
-        for state in states:
-            state.allocation_candidates = offered.get(state.uuid, [])
-        return states
 
     def _run(self, query_filter: Any) -> None:
         """Run a request filter, and note the conditions that it adds."""
