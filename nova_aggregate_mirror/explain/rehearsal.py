@@ -35,7 +35,8 @@ class Rehearsal:
         self._context = context
         self._spec = request.spec
         self._manager = manager
-        self._tenant = request.tenant or str(request.spec.project_id)
+        self._tenant = str(
+            request.about.get('project') or request.spec.project_id)
         self._origins: dict[str | frozenset[str], Origin] = {}
         """By condition, as returned by ``_conditions``."""
 

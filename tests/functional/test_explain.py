@@ -842,8 +842,7 @@ class TestFilters(explaining.ExplainingTest):
             'three': "not in an aggregate for the flavor's extra spec "
                      'aggregate_instance_extra_specs:ssd',
         }, self.reasons(answer))
-        named = self.described(wanted)
-        named.tenant = 'team'
+        named = self.described(wanted, tenant='team')
         self.assertEqual('in an aggregate that excludes tenant team',
                          self.reasons(self.explain(named))['two'])
         # The query has what the flavor and the tenant require.

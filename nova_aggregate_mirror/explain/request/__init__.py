@@ -49,8 +49,6 @@ class SchedulingRequest:
     """None if the server does not exist, or is in no cell."""
     stays: str = ''
     """Why it does not leave its host, so that nova-scheduler is not asked."""
-    tenant: str = ''
-    """The name of the project, if the request was given with one."""
 
 
 @contextlib.contextmanager

@@ -70,8 +70,7 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     for name in sorted(hints):
         values += ['%s=%s' % (name, value) for value in hints[name]]
     return requests.SchedulingRequest(
-        spec=spec, operation=explanation.CREATE, notes=notes, tenant=tenant,
-        about={
+        spec=spec, operation=explanation.CREATE, notes=notes, about={
             'flavor': wanted.name, 'image': image.get('name'),
             'project': tenant or project, 'zone': zone_name, 'host': host,
             'node': node, 'networks': ', '.join(networks),
