@@ -169,15 +169,15 @@ def pci_requests(flavor: Any, notes: list[str], affinity: str | None = None
 
     :raises InvalidConfiguration: an alias is not defined
     """
+    note = option_note('alias', 'pci')
     try:
         requested = pci_request.get_pci_requests_from_flavor(
             flavor, affinity_policy=affinity)
     except nova_exception.PciRequestAliasNotDefined as exc:
         raise exceptions.InvalidConfiguration(
-            'nova cannot build this request: %s' % exc,
-            step=option_note('alias', 'pci')) from exc
+            'nova cannot build this request: %s' % exc, step=note) from exc
     if requested.requests:
-        notes.append(option_note('alias', 'pci'))
+        notes.append(note)
     return requested
 
 
