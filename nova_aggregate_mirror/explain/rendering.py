@@ -20,9 +20,6 @@ TABLE = ('Hosts', 'Reason, and what to do')
 RECORD = ('Time', 'Event', 'Host', 'Result')
 FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
 ZONES = ('Zone', 'Servers')
-STOPPED = 'stopped there, and more may fit'
-NO_NODE = 'nova shows no compute node'
-"""Nova has none, or the cells with all of them did not answer."""
 
 
 def sentence(answer: explanation.Answer) -> str:
@@ -51,11 +48,12 @@ def sentence(answer: explanation.Answer) -> str:
 
 def excluded(answer: explanation.Answer) -> str:
     """Return why hosts are not left, with the number of each reason."""
-    failure = answer.failure or ('' if answer.verdicts else NO_NODE)
+    # Nova has none, or the cells with all of them did not answer.
+    nothing = '' if answer.verdicts else 'nova shows no compute node'
     phrases = collections.Counter(sorted(
         verdict.reason.phrase for verdict in answer.verdicts
         if verdict.reason.kind != explanation.ACCEPTABLE))
-    return failure or ', '.join(
+    return answer.failure or nothing or ', '.join(
         '%d %s' % (count, phrase) for phrase, count in phrases.most_common())
 
 
@@ -73,11 +71,10 @@ def _filled(answer: explanation.Answer) -> str:
                          ' of %s' % zone if zone else '')
     parts = ['%s on %d of %s' % (reason, count, hosts)
              for reason, count in answer.ran_out.items()]
-    ends = ', '.join(filter(None, [*parts, excluded(inside)]))
-    stopped = answer.interrupted or (
-        len(answer.placed) == explanation.MAX_SERVERS)
-    return '%d more; %s' % (
-        len(answer.placed), STOPPED if stopped else 'then ' + ends)
+    end = 'then ' + ', '.join(filter(None, [*parts, excluded(inside)]))
+    if answer.interrupted or len(answer.placed) == explanation.MAX_SERVERS:
+        end = 'stopped there, and more may fit'
+    return '%d more; %s' % (len(answer.placed), end)
 
 
 def names(hosts: abc.Iterable[str], limit: int) -> str:
