@@ -225,8 +225,8 @@ class Filling:
 
 
 def fill(filling: Filling, spec: request_spec.RequestSpec, facts: facts.Facts,
-         display: context.Progress) -> facts.Facts:
-    """Place servers until none fits, or until Ctrl-C; add what came of it."""
+         display: context.Progress) -> explanation.Answer:
+    """Place servers until none fits, or until Ctrl-C."""
     hosts, interrupted = list[str](), False
     answers = facts.funnel.answers if facts.funnel else ()
     try:
@@ -241,7 +241,6 @@ def fill(filling: Filling, spec: request_spec.RequestSpec, facts: facts.Facts,
     zones = collections.Counter(sorted(
         facts.zones.get(host, CONF.default_availability_zone)
         for host in hosts))
-    answer = dataclasses.replace(
+    return dataclasses.replace(
         facts.answer, fills=True, count=len(hosts), placed=hosts, zones=zones,
         interrupted=interrupted, ran_out=collections.Counter(left.values()))
-    return dataclasses.replace(facts, answer=answer)

@@ -319,16 +319,16 @@ def _run_nova(cloud: Cloud, spec: request_spec.RequestSpec,
     facts = dataclasses.replace(
         facts, states=frozenset(state.uuid for state in all_states),
         ignored=ignored, requested=requested, filter_runs=runs, scores=scores)
+    answer = facts.answer
     if spec.num_instances == explanation.MAX_SERVERS:
         # Nova-conductor fails each creation on a host that is mapped to none.
         states = [state for state in states
                   if state.uuid not in facts.unmapped]
-        return filling.fill(
+        answer = filling.fill(
             filling.Filling(manager, states), spec, facts, cloud.display)
-    if spec.num_instances == 1:
-        return facts
-    answer = dataclasses.replace(
-        facts.answer, count=spec.num_instances,
-        placed=filling.Filling(manager, states).place_at_once(
-            spec, answers or ()))
+    elif spec.num_instances > 1:
+        servers = filling.Filling(manager, states)
+        answer = dataclasses.replace(
+            answer, count=spec.num_instances,
+            placed=servers.place_at_once(spec, answers or ()))
     return dataclasses.replace(facts, answer=answer)
