@@ -48,7 +48,7 @@ class Exclusion:
     name: str
     asked_by: str
     reasons: abc.Mapping[str, Reason]
-    always: bool = True
+    always: bool = False
     """Whether it is shown if it excludes no node, too."""
 
 
@@ -67,7 +67,7 @@ def provider_missing(facts: Facts, _nodes: Nodes) -> Exclusions:
     if facts.funnel:
         yield Exclusion('with a resource provider', '', {
             node: reasons.of_provider(node, facts) for node
-            in facts.nova.nodes.keys() - facts.funnel.existing})
+            in facts.nova.nodes.keys() - facts.funnel.existing}, always=True)
 
 
 def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
@@ -76,7 +76,7 @@ def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
             failing = {node: reasons.of_condition(condition, node, facts)
                        for node in facts.funnel.existing - passed}
             yield Exclusion(reasons.title(condition, facts.nova),
-                            condition.origin.name, failing)
+                            condition.origin.name, failing, always=True)
 
 
 def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
@@ -94,16 +94,14 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
         missing |= dict.fromkeys(
             (answer.summaries.keys() & missing) - own.keys(),
             reasons.reason('not_own', facts))
-    yield Exclusion('candidates that nova-scheduler takes', '', missing,
-                    always=False)
+    yield Exclusion('candidates that nova-scheduler takes', '', missing)
 
 
 def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
     if facts.cell is not None:
         others = facts.nova.nodes.keys() - facts.cell - facts.serviceless
-        yield Exclusion(
-            'in the cell of the server', 'nova',
-            dict.fromkeys(others, reasons.reason('cell', facts)), always=False)
+        yield Exclusion('in the cell of the server', 'nova', dict.fromkeys(
+            others, reasons.reason('cell', facts)))
 
 
 def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
@@ -115,14 +113,14 @@ def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
         **dict.fromkeys(facts.cells_disabled, reasons.reason(
             'disabled_cell', facts)),
         **dict.fromkeys(facts.serviceless, reasons.reason(
-            'no_service', facts))}, always=False)
+            'no_service', facts))})
 
 
 def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
     yield Exclusion('requested hosts', 'nova', {
         node: reasons.reason('ignored', facts, 'the server is on it')
         if node in facts.ignored else reasons.reason('not_named', facts)
-        for node in (nodes - facts.requested) | facts.ignored}, always=False)
+        for node in (nodes - facts.requested) | facts.ignored})
 
 
 def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
@@ -141,8 +139,7 @@ def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
             # Of a host that is disabled it checks nothing else.
             yield Exclusion('nova-compute is up', 'nova', {
                 node: reasons.of_down(facts.host(node), facts)
-                for node in run.rejected if facts.host(node) in facts.down},
-                always=False)
+                for node in run.rejected if facts.host(node) in facts.down})
 
 
 CONDITIONS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
@@ -189,13 +186,12 @@ def explain(facts: Facts) -> explanation.Answer:
                     exclusion.name, exclusion.asked_by,
                     len(nodes & facts.scope), len(excluded & facts.scope)))
     for node in nodes:
-        first[node] = len(conditions)
         failures[node] = {'': reasons.acceptable(node, facts)}
     verdicts = []
     for node in facts.scope:
         reason, *also = failures[node].values()
         verdicts.append(explanation.Verdict(
-            node, facts.host(node), reason, first[node],
+            node, facts.host(node), reason, first.get(node, len(conditions)),
             facts.scores.get(node, {}), tuple(also)))
     verdicts.sort(key=_rank)
     return dataclasses.replace(
