@@ -125,7 +125,7 @@ def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
 
 def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
     # Nova runs ComputeFilter for no rebuild, the only request without a query.
-    unusable = facts.down | facts.disabled.keys() if facts.funnel else ()
+    unusable = {*facts.down, *facts.disabled} if facts.funnel else ()
     for run in facts.filter_runs:
         if run.name == reasons.COMPUTE_FILTER:
             others = {node: '' for node, host in facts.nova.nodes.items()

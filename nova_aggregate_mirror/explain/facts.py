@@ -60,9 +60,8 @@ class Facts:
     """The compute nodes to explain."""
     disabled: abc.Mapping[str, str] = _none()
     """Host whose nova-compute is disabled, to the reason given for it."""
-    down: frozenset[str] = frozenset()
-    """Hosts whose nova-compute is down for nova."""
-    forced_down: frozenset[str] = frozenset()
+    down: abc.Mapping[str, bool] = _none()
+    """Host whose nova-compute is down for nova, to whether it is forced."""
     serviceless: frozenset[str] = frozenset()
     """Compute nodes of hosts without a nova-compute service."""
     cells_disabled: frozenset[str] = frozenset()

@@ -208,10 +208,8 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
         scope=nova.nodes_of(hosts) if hosts else all_nodes,
         disabled={host: service.disabled_reason or ''
                   for host, service in computes.items() if service.disabled},
-        forced_down=frozenset(host for host, service in computes.items()
-                              if service.forced_down),
-        down=frozenset(host for host, service in computes.items()
-                       if not manager.is_up(service)),
+        down={host: service.forced_down for host, service in computes.items()
+              if not manager.is_up(service)},
         serviceless=all_nodes - nodes, pending=pending,
         cells_disabled=nova.nodes_of(frozenset().union(*disabled)),
         unmapped=nova.nodes_unmapped & all_nodes

@@ -240,8 +240,8 @@ def is_stale(node: str, facts: Facts) -> bool:
 
 def of_down(host: str, facts: Facts, detail: str = '') -> Reason:
     """Return why nova-scheduler does not use a nova-compute that is down."""
-    return reason('forced_down' if host in facts.forced_down else 'down',
-                  facts, detail)
+    return reason('forced_down' if facts.down.get(host) else 'down', facts,
+                  detail)
 
 
 def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:

@@ -101,7 +101,7 @@ class TestSteps(testtools.TestCase):
         """In the order of the conditions, and each once."""
         [verdict] = explain(
             funnel=narrowed(without('b'), without('b')),
-            disabled={'host-b': ''}, down=frozenset({'host-b'}),
+            disabled={'host-b': ''}, down={'host-b': False},
             cell=without('b'), ignored=frozenset('b'),
             filter_runs=[facts.FilterRun('ComputeFilter', {'b': ''})],
             scope=frozenset('b')).verdicts
@@ -158,7 +158,7 @@ class TestFilters(testtools.TestCase):
         self.assertEqual('disabled', self.reason(
             run, disabled={'host-a': ''})[0])
         phrase, *_others = self.reason(
-            run, forced_down=frozenset({'host-a'}))
+            run, down={'host-a': True})
         self.assertEqual('forced down', phrase)
 
     def test_service_of_a_host_that_another_filter_rejects(self):
@@ -166,7 +166,7 @@ class TestFilters(testtools.TestCase):
         runs = [facts.FilterRun('IoOpsFilter', {'a': '', 'b': ''}),
                 facts.FilterRun('ComputeFilter', {})]
         answer = explain(
-            filter_runs=runs, down=frozenset({'host-a', 'host-c'}),
+            filter_runs=runs, down={'host-a': False, 'host-c': False},
             disabled={'host-b': ''}, scores={'c': {}})
         verdicts = {verdict.host: verdict for verdict in answer.verdicts}
         self.assertEqual(
@@ -180,7 +180,7 @@ class TestFilters(testtools.TestCase):
         """The ComputeFilter is not applied to it, and rejects no host."""
         verdicts = explain(
             filter_runs=[facts.FilterRun('ComputeFilter', {})],
-            down=frozenset({'host-a'}), disabled={'host-b': ''},
+            down={'host-a': False}, disabled={'host-b': ''},
             funnel=None).verdicts
         self.assertEqual({'acceptable'}, {
             verdict.reason.kind for verdict in verdicts})
