@@ -117,7 +117,7 @@ Queries = abc.Sequence[PlacementQuery]
 def parse(parameters: abc.Sequence[tuple[str, str]],
           origin: abc.Callable[[Condition], Origin] = lambda _: Origin()
           ) -> PlacementQuery:
-    """Split the parameters of a query into conditions."""
+    """Split the parameters of a query into conditions, each of one origin."""
     options, conditions = dict(parameters), []
     for key, value in parameters:
         if key in (LIMIT, POLICY):
@@ -125,8 +125,16 @@ def parse(parameters: abc.Sequence[tuple[str, str]],
         whole = Condition(key, value)
         # One provider has to have all resources of a numbered group.
         is_grouped = whole.kind == RESOURCES and bool(whole.group)
-        separate = whole.kind in _LISTS and not is_grouped
-        for part in value.split(',') if separate else [value]:
+        parts = [value]
+        if whole.kind in _LISTS and not is_grouped:
+            parts = value.split(',')
+        elif whole.kind == MEMBER_OF and whole.forbids:
+            forbidden: dict[Origin, list[str]] = {}
+            for name in whole.names:
+                cause = origin(Condition(key, '!' + name))
+                forbidden.setdefault(cause, []).append(name)
+            parts = ['!in:' + ','.join(names) for names in forbidden.values()]
+        for part in parts:
             conditions.append(
                 Condition(key, part, origin(Condition(key, part))))
     conditions.sort(key=_rank)

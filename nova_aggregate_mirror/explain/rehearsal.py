@@ -66,8 +66,10 @@ class Rehearsal:
                 ValueError) as exc:
             # Nova-scheduler fails the request in the same way.
             raise facts.Refusal(FILTERS, _reason(exc)) from exc
-        return [placement_query.parse(self._parameters(query), self._origin)
-                for query in resources]
+        strings = [query.to_querystring() for query in resources]
+        return [placement_query.parse(
+            urllib.parse.parse_qsl(string, keep_blank_values=True),
+            self._origin) for string in strings]
 
     def _run(self, query_filter: Any) -> None:
         """Run a request filter, and note the conditions that it adds."""
@@ -100,23 +102,6 @@ class Rehearsal:
             # The rule is named, not the request filter.
             'Narrowing': Origin(step=STEP),
         }.get(name, Origin('nova, %s' % name))
-
-    def _parameters(self, resources: Any) -> list[tuple[str, str]]:
-        """Parse nova's query; split what different filters forbid."""
-        parameters = []
-        for key, value in urllib.parse.parse_qsl(
-                resources.to_querystring(), keep_blank_values=True):
-            if key.startswith(placement_query.MEMBER_OF) and (
-                    value.startswith('!in:')):
-                groups: dict[str, list[str]] = {}
-                for uuid in value.removeprefix('!in:').split(','):
-                    origin = self._origins.get(uuid, Origin())
-                    groups.setdefault(origin.name, []).append(uuid)
-                parameters += [(key, '!in:' + ','.join(uuids))
-                               for _name, uuids in sorted(groups.items())]
-            else:
-                parameters.append((key, value))
-        return parameters
 
     def _origin(self, condition: placement_query.Condition) -> Origin:
         names = condition.names
