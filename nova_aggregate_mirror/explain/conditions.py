@@ -63,15 +63,11 @@ def request_refused(facts: Facts, nodes: Nodes) -> Exclusions:
             facts.refusal.condition, '', dict.fromkeys(nodes, refused))
 
 
-def provider_missing(facts: Facts, _nodes: Nodes) -> Exclusions:
+def query_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
     if facts.funnel:
         yield Exclusion('with a resource provider', '', {
             node: reasons.of_provider(node, facts) for node
             in facts.nova.nodes.keys() - facts.funnel.existing}, always=True)
-
-
-def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
-    if facts.funnel:
         for condition, passed in facts.funnel.passed:
             failing = {node: reasons.of_condition(condition, node, facts)
                        for node in facts.funnel.existing - passed}
@@ -145,10 +141,8 @@ def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
 CONDITIONS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
     # A request filter, or placement, refuses the request on any host.
     request_refused,
-    # Placement has no provider of the compute node.
-    provider_missing,
-    # The provider does not meet a condition of the query to placement.
-    condition_unmet,
+    # Placement has no provider of it that meets each condition of the query.
+    query_unmet,
     # Placement or nova-scheduler takes fewer candidates than there are.
     candidate_missing,
     # Nova moves the server within its cell only.
