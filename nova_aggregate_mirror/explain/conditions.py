@@ -94,10 +94,8 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
 
 
 def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
-    if facts.cell is not None:
-        others = facts.nova.nodes.keys() - facts.cell - facts.serviceless
-        yield Exclusion('in the cell of the server', 'nova', dict.fromkeys(
-            others, reasons.reason('cell', facts)))
+    yield Exclusion('in the cell of the server', 'nova', dict.fromkeys(
+        facts.elsewhere - facts.serviceless, reasons.reason('cell', facts)))
 
 
 def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:

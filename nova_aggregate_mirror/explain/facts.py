@@ -81,8 +81,8 @@ class Facts:
     """Provider of them with too few resources to who holds these."""
 
     # What nova-scheduler does with the candidates of placement.
-    cell: frozenset[str] | None = None
-    """Compute nodes of the cell that the server has to stay in."""
+    elsewhere: frozenset[str] = frozenset()
+    """Compute nodes of other cells than the one that a server stays in."""
     states: frozenset[str] = frozenset()
     """Compute nodes that nova-scheduler has a host state of."""
     ignored: frozenset[str] = frozenset()

@@ -146,7 +146,8 @@ def gather(cloud: Cloud, nova: source.Nova,
             nodes = facts.nova.nodes_of(cell.keys())
             # Only for a creation nova leaves out cells that are disabled.
             facts = dataclasses.replace(
-                facts, cell=nodes, cells_disabled=facts.cells_disabled - nodes)
+                facts, cells_disabled=facts.cells_disabled - nodes,
+                elsewhere=frozenset(facts.nova.nodes) - nodes)
         return _run_nova(cloud, request.spec, manager, facts,
                          facts.scope if hosts else frozenset())
     except Refusal as refusal:
@@ -303,10 +304,9 @@ def _run_nova(cloud: Cloud, spec: request_spec.RequestSpec,
     if facts.funnel:
         nodes = facts.funnel.left & facts.funnel.within_limit
         answers = facts.funnel.answers
-    if facts.cell is not None:
-        nodes &= facts.cell
     all_states = manager.states(cloud.context, spec, answers, named)
-    states = [state for state in all_states if state.uuid in nodes]
+    states = [state for state in all_states
+              if state.uuid in nodes - facts.elsewhere]
     requested, runs, passed = manager.run_filters(states, spec, [
         state for state in all_states if state.uuid in named])
     scores = manager.scores(passed, spec)

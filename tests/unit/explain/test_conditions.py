@@ -68,7 +68,8 @@ class TestSteps(testtools.TestCase):
                     'funnel': narrowed(within_limit=left, answers=[
                         candidates.Candidates([{'allocations': {}}] * 4, {}, 3)
                     ])}),
-                ('in another cell than the server', {'cell': left}),
+                ('in another cell than the server', {
+                    'elsewhere': frozenset('d')}),
                 ('without a requested resource of its own', {
                     'funnel': narrowed(within_limit=left, answers=[
                         candidates.Candidates([], {'d': {}})])}),
@@ -84,7 +85,7 @@ class TestSteps(testtools.TestCase):
 
     def test_first_step(self):
         """Later ones do not count, and the nodes left are those of all."""
-        answer = explain(cell=without('a'), states=without('a'),
+        answer = explain(elsewhere=frozenset('a'), states=without('a'),
                          requested=without('b'), scores={
                              'c': {'RAMWeigher': 1.}, 'd': {'RAMWeigher': 2.}})
         self.assertEqual(
@@ -102,7 +103,7 @@ class TestSteps(testtools.TestCase):
         [verdict] = explain(
             funnel=narrowed(without('b'), without('b')),
             disabled={'host-b': ''}, down={'host-b': False},
-            cell=without('b'), ignored=frozenset('b'),
+            elsewhere=frozenset('b'), ignored=frozenset('b'),
             filter_runs=[facts.FilterRun('ComputeFilter', {'b': ''})],
             scope=frozenset('b')).verdicts
         self.assertEqual('without trait X', verdict.reason.phrase)
@@ -115,7 +116,7 @@ class TestSteps(testtools.TestCase):
         """It is in no cell, and not in another one."""
         self.assert_excluded(
             'without a nova-compute service',
-            cell=without('d'), states=without('d'), serviceless={'d'})
+            elsewhere={'d'}, states=without('d'), serviceless={'d'})
 
     def test_refused_request(self):
         """No host is considered, whatever else is known."""
