@@ -159,7 +159,7 @@ def read_queries(cloud: Cloud, request: requests.SchedulingRequest,
                  ) -> list[placement_query.PlacementQuery]:
     """Run the request filters, of which some ask placement."""
     try:
-        return rehearsal.Rehearsal(cloud.context, request, manager).queries()
+        return rehearsal.queries(cloud.context, request, manager)
     except (Refusal, exceptions.MirrorError):
         # Nova takes a placement that does not answer for one without any.
         cloud.placement.probe()

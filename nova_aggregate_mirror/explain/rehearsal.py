@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduling of a request by nova-scheduler's own code, without claims."""
+"""Request filters, and queries to placement, by nova-scheduler's own code."""
 
+from collections import abc
 import functools
 from typing import Any
 import urllib.parse
@@ -18,104 +19,96 @@ from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
 
 Origin = placement_query.Origin
+Origins = abc.Mapping[str | frozenset[str], Origin]
+"""By condition, as returned by ``_conditions``."""
 
 FILTERS = 'request filters'
 STEP = ('change the request, or the metadata of the aggregates; see '
         '"openstack aggregate list --long"')
 
 
-class Rehearsal:
-    """The scheduling of one request.
+def queries(context: Any, request: requests.SchedulingRequest,
+            manager: host_states.HostManager
+            ) -> list[placement_query.PlacementQuery]:
+    """Run the request filters; return the queries that nova makes.
+
+    Nova takes the candidates of all of them; a rebuild has none.
 
     :param request: it has no other users, and is changed
+    :raises Refusal: a request filter, or nova, refuses it
+    :raises MirrorError: a service that a filter asks is unavailable
     """
+    spec = request.spec
+    if utils.request_is_rebuild(spec):
+        return []
+    try:
+        with requests.neutron_translated('running the request filters'):
+            origins = _run_filters(context, request)
+        build = functools.partial(
+            utils.resources_from_request_spec, context, spec, manager)
+        resources = [build(enable_pinning_translate=True)]
+        # A second query replaces dedicated processors by shared ones.
+        if resources[0].cpu_pinning_requested and not (
+                CONF.workarounds.disable_fallback_pcpu_query):
+            resources.append(build(enable_pinning_translate=False))
+    except (nova_exception.NovaException, NotImplementedError,
+            ValueError) as exc:
+        # Nova-scheduler fails the request in the same way.
+        raise facts.Refusal(FILTERS, _reason(exc)) from exc
+    find_origin = functools.partial(_origin, spec, origins)
+    parse = functools.partial(urllib.parse.parse_qsl, keep_blank_values=True)
+    return [placement_query.parse(parse(query.to_querystring()), find_origin)
+            for query in resources]
 
-    def __init__(self, context: Any, request: requests.SchedulingRequest,
-                 manager: host_states.HostManager) -> None:
-        self._context = context
-        self._spec = request.spec
-        self._manager = manager
-        self._tenant = str(
-            request.about.get('project') or request.spec.project_id)
-        self._origins: dict[str | frozenset[str], Origin] = {}
-        """By condition, as returned by ``_conditions``."""
 
-    def queries(self) -> list[placement_query.PlacementQuery]:
-        """Run the request filters; return the queries that nova makes.
-
-        Nova takes the candidates of all of them; a rebuild has none.
-
-        :raises Refusal: a request filter, or nova, refuses it
-        :raises MirrorError: a service that a filter asks is unavailable
-        """
-        if utils.request_is_rebuild(self._spec):
-            return []
+def _run_filters(context: Any, request: requests.SchedulingRequest) -> Origins:
+    """Run the request filters; return where the added conditions are from."""
+    spec, origins = request.spec, dict[str | frozenset[str], Origin]()
+    tenant = str(request.about.get('project') or spec.project_id)
+    for query_filter in request_filter.ALL_REQUEST_FILTERS:
+        before = _conditions(spec)
+        origin = _origin_of(query_filter, spec.availability_zone, tenant)
         try:
-            with requests.neutron_translated('running the request filters'):
-                for query_filter in request_filter.ALL_REQUEST_FILTERS:
-                    self._run(query_filter)
-            build = functools.partial(
-                utils.resources_from_request_spec, self._context, self._spec,
-                self._manager)
-            resources = [build(enable_pinning_translate=True)]
-            # A second query replaces dedicated processors by shared ones.
-            if resources[0].cpu_pinning_requested and not (
-                    CONF.workarounds.disable_fallback_pcpu_query):
-                resources.append(build(enable_pinning_translate=False))
-        except (nova_exception.NovaException, NotImplementedError,
-                ValueError) as exc:
-            # Nova-scheduler fails the request in the same way.
-            raise facts.Refusal(FILTERS, _reason(exc)) from exc
-        strings = [query.to_querystring() for query in resources]
-        return [placement_query.parse(
-            urllib.parse.parse_qsl(string, keep_blank_values=True),
-            self._origin) for string in strings]
-
-    def _run(self, query_filter: Any) -> None:
-        """Run a request filter, and note the conditions that it adds."""
-        before = _conditions(self._spec)
-        origin = self._origin_of(query_filter)
-        try:
-            query_filter(self._context, self._spec)
+            query_filter(context, spec)
         except nova_exception.RequestFilterFailed as exc:
-            raise facts.Refusal(
-                FILTERS, _reason(exc), origin.step) from exc
-        self._origins |= dict.fromkeys(
-            _conditions(self._spec) - before, origin)
+            raise facts.Refusal(FILTERS, _reason(exc), origin.step) from exc
+        origins |= dict.fromkeys(_conditions(spec) - before, origin)
         if isinstance(query_filter, narrowing.Narrowing):
-            for aggregates, subject in query_filter.describe(
-                    self._spec).items():
-                if aggregates in self._origins:
-                    self._origins[aggregates] = Origin(subject.replace(
-                        str(self._spec.project_id), self._tenant))
+            for aggregates, subject in query_filter.describe(spec).items():
+                if aggregates in origins:
+                    origins[aggregates] = Origin(subject.replace(
+                        str(spec.project_id), tenant))
+    return origins
 
-    def _origin_of(self, query_filter: Any) -> Origin:
-        name = getattr(query_filter, '__name__', type(query_filter).__name__)
-        return {
-            'map_az_to_placement_aggregate':
-                Origin('zone %s' % self._spec.availability_zone, True, STEP),
-            'require_tenant_aggregate':
-                Origin(placement_query.TENANT + self._tenant, step=STEP),
-            'isolate_aggregates': placement_query.ISOLATED,
-            'routed_networks_filter': placement_query.SEGMENTS,
-            'SegmentAddresses': placement_query.FREE_SEGMENTS,
-            # The rule is named, not the request filter.
-            'Narrowing': Origin(step=STEP),
-        }.get(name, Origin('nova, %s' % name))
 
-    def _origin(self, condition: placement_query.Condition) -> Origin:
-        names = condition.names
-        if condition.kind == placement_query.MEMBER_OF:
-            return self._origins.get(
-                names[0] if condition.forbids else frozenset(names), Origin())
-        if condition.kind in placement_query.TRAITS:
-            if condition.value in self._origins:
-                return self._origins[condition.value]
-            specs = self._spec.flavor.extra_specs or {}
-            name = 'trait%s:%s' % (condition.group, names[0])
-            return Origin('flavor' if name in specs else 'image or nova')
-        return Origin('flavor' if condition.kind == placement_query.RESOURCES
-                      else '')
+def _origin_of(query_filter: Any, zone: str, tenant: str) -> Origin:
+    name = getattr(query_filter, '__name__', type(query_filter).__name__)
+    return {
+        'map_az_to_placement_aggregate': Origin('zone %s' % zone, True, STEP),
+        'require_tenant_aggregate':
+            Origin(placement_query.TENANT + tenant, step=STEP),
+        'isolate_aggregates': placement_query.ISOLATED,
+        'routed_networks_filter': placement_query.SEGMENTS,
+        'SegmentAddresses': placement_query.FREE_SEGMENTS,
+        # The rule is named, not the request filter.
+        'Narrowing': Origin(step=STEP),
+    }.get(name, Origin('nova, %s' % name))
+
+
+def _origin(spec: request_spec.RequestSpec, origins: Origins,
+            condition: placement_query.Condition) -> Origin:
+    names = condition.names
+    if condition.kind == placement_query.MEMBER_OF:
+        return origins.get(
+            names[0] if condition.forbids else frozenset(names), Origin())
+    if condition.kind in placement_query.TRAITS:
+        if condition.value in origins:
+            return origins[condition.value]
+        specs = spec.flavor.extra_specs or {}
+        name = 'trait%s:%s' % (condition.group, names[0])
+        return Origin('flavor' if name in specs else 'image or nova')
+    return Origin('flavor' if condition.kind == placement_query.RESOURCES
+                  else '')
 
 
 def _conditions(spec: request_spec.RequestSpec

@@ -44,8 +44,8 @@ class TestRefusal(testtools.TestCase):
                 'nova.scheduler.request_filter.ALL_REQUEST_FILTERS',
                 [refusing]))
             refusal = self.assertRaises(
-                facts.Refusal,
-                rehearsal.Rehearsal(None, requests.SchedulingRequest(
-                    spec=spec, operation='create'), None).queries)
+                facts.Refusal, rehearsal.queries, None,
+                requests.SchedulingRequest(spec=spec, operation='create'),
+                None)
             self.assertIn(text, str(refusal))
             self.assertIn(step, refusal.step)
