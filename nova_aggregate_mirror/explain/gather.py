@@ -87,10 +87,7 @@ def explain(cloud: Cloud, args: argparse.Namespace,
             image if args.image or args.properties else None, args.zone,
             args.networks, args.ports)
     else:
-        request = descriptions.of_description(
-            cloud.context, args.flavor, image, args.volume, args.project,
-            args.zone, args.networks, args.ports, args.hints, args.count,
-            args.tenant)
+        request = descriptions.of_description(cloud.context, args, image)
     pending = _pending(open_journal, request.notes)
     return conditions.explain(
         gather(cloud, nova, request, args.hosts, pending))

@@ -708,10 +708,10 @@ class TestVolume(explaining.ExplainingTest):
         self.cinder.az = ZONE
         self.aggregate('east', ['second'], availability_zone=ZONE)
         wanted = self.flavor()
-        answer = self.explain_flavor(wanted, from_volume=True)
+        answer = self.explain_flavor(wanted, volume=True)
         self.assertEqual(2, len(answer.acceptable))
         self.assertIn('give it with --zone', ''.join(answer.notes))
-        answer = self.explain_flavor(wanted, ZONE, from_volume=True)
+        answer = self.explain_flavor(wanted, ZONE, volume=True)
         self.assertEqual(([], ['second']), (
             answer.notes, explaining.accepted(answer)))
         self.become(self.boot_from_volume(wanted), status='ACTIVE',

@@ -15,7 +15,6 @@ from nova import objects
 from nova.scheduler import manager as nova_manager
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain.request import descriptions
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -80,10 +79,10 @@ class EquivalenceTest(explaining.ExplainingTest):
 
     def request(self, wanted):
         if wanted['operation'] == explanation.CREATE:
-            return descriptions.of_description(
-                self.context, wanted['flavor'],
-                {'properties': wanted['image']}, project=wanted['project'],
-                zone=wanted['zone'] or '')
+            return self.described(
+                wanted['flavor'], wanted['zone'] or '',
+                image={'properties': wanted['image']},
+                project=wanted['project'])
         server = self.servers.get(wanted['operation'], self.servers['move'])
         self.store(server, wanted)
         return self.of_server(

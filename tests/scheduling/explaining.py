@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanations of requests in the complete nova of the scheduling tests."""
 
+import argparse
 from collections import abc
 import dataclasses
 from typing import Any
@@ -121,9 +122,12 @@ class ExplainingTest(cloud.CloudTest):
     def described(self, flavor: str, zone: str = '', **options: Any
                   ) -> requests.SchedulingRequest:
         """Return the request of a server that does not exist."""
-        return descriptions.of_description(self.context, flavor, **{
-            'image': {'properties': {}}, 'project': self.api.project_id,
-            'zone': zone, **options})
+        args = {'flavor': flavor, 'volume': False, 'tenant': '', 'hints': {},
+                'project': self.api.project_id, 'zone': zone, 'count': 1,
+                'networks': [], 'ports': [], **options}
+        image = args.pop('image', {'properties': {}})
+        return descriptions.of_description(
+            self.context, argparse.Namespace(**args), image)
 
     def compared(self, request: abc.Callable[[], requests.SchedulingRequest]
                  ) -> explanation.Answer:

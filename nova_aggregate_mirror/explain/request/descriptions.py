@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests of servers that do not exist, by a description, as of nova-api."""
 
+import argparse
 from collections import abc
 from typing import Any
 
@@ -17,51 +18,44 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import request as requests
 
 
-def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
-                   from_volume: bool = False, project: str = '',
-                   zone: str = '', networks: abc.Sequence[str] = (),
-                   ports: abc.Sequence[str] = (),
-                   hints: abc.Mapping[str, list[str]] | None = None,
-                   count: int = 1, tenant: str = ''
-                   ) -> requests.SchedulingRequest:
+def of_description(context: Any, args: argparse.Namespace,
+                   image: abc.Mapping[str, Any]) -> requests.SchedulingRequest:
     """Build the request of a server that does not exist.
 
+    :param args: those of ``cmd/explain``, with IDs instead of names
     :param image: as nova gets it from glance, or the part of it that is known
-    :param from_volume: whether the root disk is a volume
-    :param zone: as nova-api takes it: a host and a node may follow
-    :param tenant: the name of the project, if it is known
     :raises UnknownName: nova has no such flavor
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
-    image, hints = requests.decoded(image), hints or {}
+    image, hints = requests.decoded(image), args.hints
     # A snapshot of a server whose root disk was a volume has one, too.
     root = block_device.get_root_bdm(
         image['properties'].get('block_device_mapping', [])) or {}
-    from_volume = from_volume or root.get('destination_type') == 'volume'
-    _require_inputs(project, from_volume, image)
-    zone_name, host, node = _zone(context, zone)
+    from_volume = args.volume or root.get('destination_type') == 'volume'
+    _require_inputs(args.project, from_volume, image)
+    zone, host, node = _zone(context, args.zone)
     if host is None:
         # Nova-api checks no other.
-        requests.check_zone(context, zone_name)
-    wanted = requests.flavor(context, flavor)
-    notes = [*_zone_notes(zone, zone_name, from_volume)]
-    requested = requests.requested_networks(networks, ports)
+        requests.check_zone(context, zone)
+    flavor = requests.flavor(context, args.flavor)
+    notes = [*_zone_notes(args.zone, zone, from_volume)]
+    requested = requests.requested_networks(args.networks, args.ports)
     image_meta = objects.ImageMeta.from_dict(image)
-    affinity = hardware.get_pci_numa_policy_constraint(wanted, image_meta)
-    pci_requests = requests.pci_requests(wanted, notes, affinity)
+    affinity = hardware.get_pci_numa_policy_constraint(flavor, image_meta)
+    pci_requests = requests.pci_requests(flavor, notes, affinity)
     metadata, resources, parameters = requests.port_resources(
         context, requested, None, notes, pci_requests, affinity)
     group = None
     if 'group' in hints:
         group = objects.InstanceGroup.get_by_uuid(context, hints['group'][0])
     spec = objects.RequestSpec.from_components(
-        context, uuidutils.generate_uuid(), image, wanted,
-        hardware.numa_get_constraints(wanted, image_meta), pci_requests,
-        utils.build_filter_properties(hints, host, node, wanted),
-        group, zone_name or None, project_id=project,
+        context, uuidutils.generate_uuid(), image, flavor,
+        hardware.numa_get_constraints(flavor, image_meta), pci_requests,
+        utils.build_filter_properties(hints, host, node, flavor),
+        group, zone or None, project_id=args.project,
         port_resource_requests=resources, request_level_params=parameters)
     utils.setup_instance_group(context, spec)
-    spec.num_instances = count
+    spec.num_instances = args.count
     spec.is_bfv = from_volume
     spec.requested_networks = requested
     if metadata:
@@ -71,10 +65,10 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
         values += ['%s=%s' % (name, value) for value in hints[name]]
     return requests.SchedulingRequest(
         spec=spec, operation=explanation.CREATE, notes=notes, about={
-            'flavor': wanted.name, 'image': image.get('name'),
-            'project': tenant or project, 'zone': zone_name, 'host': host,
-            'node': node, 'networks': ', '.join(networks),
-            'ports': ', '.join(ports), 'hints': ', '.join(values)})
+            'flavor': flavor.name, 'image': image.get('name'),
+            'project': args.tenant or args.project, 'zone': zone, 'host': host,
+            'node': node, 'networks': ', '.join(args.networks),
+            'ports': ', '.join(args.ports), 'hints': ', '.join(values)})
 
 
 def _zone_notes(argument: str, zone: str, from_volume: bool
