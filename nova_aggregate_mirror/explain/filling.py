@@ -10,7 +10,6 @@ from typing import Any
 
 from nova.conf import CONF
 from nova import objects
-from nova.scheduler import host_manager
 from nova.scheduler import manager as nova_manager
 from oslo_utils import timeutils
 from oslo_utils import uuidutils
@@ -35,31 +34,6 @@ def amounts(request: abc.Mapping[str, Any]) -> dict[tuple[str, str], int]:
         for name, amount in allocation['resources'].items():
             taken[provider, name] = amount
     return taken
-
-
-def lacking(request: abc.Mapping[str, Any],
-            summaries: abc.Mapping[str, abc.Mapping[str, Any]],
-            taken: Taken) -> set[str]:
-    """Return the resource classes of which a request asks too much.
-
-    :param summaries: placement's, from before ``taken``
-    """
-    classes = set()
-    for (provider, name), amount in amounts(request).items():
-        figures = summaries[provider]['resources'][name]
-        free = figures['capacity'] - figures['used'] - taken[provider, name]
-        if amount > free:
-            classes.add(name)
-    return classes
-
-
-def consume(state: Any, spec: request_spec.RequestSpec, server: str) -> None:
-    """Take a server from a host state by its first candidate, as in nova."""
-    mappings = state.allocation_candidates[0]['mappings']
-    for group in spec.requested_resources:
-        group.provider_uuids = mappings[group.requester_id]
-    nova_manager.SchedulerManager._consume_selected_host(
-        state, spec, instance_uuid=server)
 
 
 def _with_addresses(states: list[Any], spec: request_spec.RequestSpec
@@ -111,16 +85,29 @@ class Filling:
             manager.scores(passed, spec)
             raise
 
+    def _lacking(self, request: abc.Mapping[str, Any],
+                 summaries: abc.Mapping[str, Any]) -> set[str]:
+        """Return the resource classes of which a request asks too much."""
+        classes = set()
+        for key, amount in amounts(request).items():
+            provider, name = key
+            figures = summaries[provider]['resources'][name]
+            free = figures['capacity'] - figures['used'] - self.taken[key]
+            if amount > free:
+                classes.add(name)
+        return classes
+
     def _fitting(self, answer: candidates.Candidates) -> abc.Iterator[Any]:
         """Return the candidates that are still free, up to the limit."""
         fitting = (request for request in answer.requests
-                   if not lacking(request, answer.summaries, self.taken))
+                   if not self._lacking(request, answer.summaries))
         return itertools.islice(fitting, answer.limit)
 
     def place(self, server: str, state: Any, source: str,
               spec: request_spec.RequestSpec) -> None:
         """Let a server be on a host, and no longer on its source, if any."""
-        self.taken.update(amounts(state.allocation_candidates[0]))
+        candidate = state.allocation_candidates[0]
+        self.taken.update(amounts(candidate))
         self.servers[server] = state.host
         # A vCenter moves a server within its cluster, which is one host.
         if state.host == source:
@@ -130,7 +117,11 @@ class Filling:
                 if left.host == source:
                     left.instances.pop(server, None)
             state.instances[server] = objects.Instance(uuid=server)
-        consume(state, spec, server)
+        # As nova-scheduler does it.
+        for group in spec.requested_resources:
+            group.provider_uuids = candidate['mappings'][group.requester_id]
+        nova_manager.SchedulerManager._consume_selected_host(
+            state, spec, instance_uuid=server)
         # The move ends before the next server is asked for.
         state.num_io_ops -= 1
 
@@ -174,13 +165,14 @@ class Filling:
                 states, spec, index) or [])
             for weighed in self._manager.get_weighed_hosts(states, spec):
                 state = weighed.obj
-                if state.allocation_candidates and not lacking(
-                        state.allocation_candidates[0], summaries, self.taken):
+                if state.allocation_candidates and not self._lacking(
+                        state.allocation_candidates[0], summaries):
                     break
             else:
                 return hosts
-            self.taken.update(amounts(state.allocation_candidates[0]))
-            consume(state, spec, server)
+            self.place(server, state, '', spec)
+            # Nova builds the servers of one request at the same time.
+            state.num_io_ops += 1
             hosts.append(state.host)
         return hosts
 
@@ -194,7 +186,7 @@ class Filling:
         missing: dict[str, list[set[str]]] = {}
         for answer in answers:
             for request in answer.requests:
-                classes = lacking(request, answer.summaries, self.taken)
+                classes = self._lacking(request, answer.summaries)
                 for provider in request['allocations']:
                     missing.setdefault(provider, []).append(classes)
         reasons = {}
@@ -220,8 +212,7 @@ class Filling:
         for state in self._states:
             service = state.service
             reported = service['last_seen_up'] or service['created_at']
-            state.service = host_manager.ReadOnlyDict(
-                {**service, 'last_seen_up': reported + passed})
+            state.service = {**service, 'last_seen_up': reported + passed}
 
 
 def fill(filling: Filling, spec: request_spec.RequestSpec, facts: facts.Facts,

@@ -122,6 +122,8 @@ def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
          ) -> list[frozenset[str]]:
     """Return the nodes that meet each part of a query, or an alternative."""
     def answer(part: abc.Sequence[Condition]) -> frozenset[str]:
+        if not nodes:
+            return nodes
         asked = map(ask, placement_query.alternatives(queries, part))
         try:
             return nodes.intersection(itertools.chain(*asked))
@@ -129,8 +131,7 @@ def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
             # A part may not be a query, for example without resources.
             return nodes
 
-    answers: list[frozenset[str]] = for_each(answer, parts if nodes else ())
-    return answers or [nodes for _part in parts]
+    return for_each(answer, parts)
 
 
 def read_figures(reader: candidates.CandidateReader, for_each: isolation.Each,
