@@ -17,12 +17,6 @@ Facts = facts.Facts
 Nodes = frozenset[str]
 Reason = explanation.Reason
 
-MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
-          'than the database that was read here; it reads them again when it '
-          'is restarted.')
-STALE = ('Placement has these hosts in an aggregate that the request needs, '
-         'nova does not: %s. Run "%s --prune".')
-"""They are candidates only because placement is stale."""
 NOT_LOOKED_AT = {
     explanation.CREATE: 'quotas, rights to the flavor, image, volumes, '
     'addresses, and the ports of a server that was never on a host',
@@ -205,9 +199,12 @@ def _notes(facts: Facts) -> list[str]:
     stale = {facts.host(node) for node in left
              if reasons.is_stale(node, facts)}
     if stale:
-        notes.append(STALE % (', '.join(sorted(stale)), commands.SYNC))
+        notes.append('Placement has these hosts in an aggregate that the '
+                     'request needs, nova does not: %s. Run "%s --prune".' % (
+                         ', '.join(sorted(stale)), commands.SYNC))
     rejecting = {run.name for run in facts.filter_runs if run.rejected}
-    # These use the aggregates in the memory of nova-scheduler.
     if rejecting & {filter_table.GUARD, *filter_table.HOST_FILTERS.values()}:
-        notes.append(MEMORY)
+        notes.append('nova-scheduler has aggregates in its memory, which may '
+                     'be older than the database that was read here; it reads '
+                     'them again when it is restarted.')
     return notes
