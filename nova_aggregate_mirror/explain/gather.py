@@ -137,14 +137,6 @@ def gather(cloud: Cloud, nova: source.Nova,
         queries = read_queries(cloud, request, manager)
         if queries:
             facts = _ask_placement(cloud, manager.for_each, queries, facts)
-        destination = request.spec.requested_destination
-        if destination and 'cell' in destination:
-            cell = manager.services.get(destination.cell.uuid, {})
-            nodes = facts.nova.nodes_of(cell.keys())
-            # Only for a creation nova leaves out cells that are disabled.
-            facts = dataclasses.replace(
-                facts, cells_disabled=facts.cells_disabled - nodes,
-                elsewhere=frozenset(facts.nova.nodes) - nodes)
         return _run_nova(cloud, request.spec, manager, facts,
                          facts.scope if hosts else frozenset())
     except Refusal as refusal:
@@ -199,7 +191,13 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
         record=request.record, stays=request.stays,
         remarks=[*manager.remarks(), *request.remarks],
         cells_down=bool(manager.cells_down))
-    all_nodes = frozenset(nova.nodes)
+    all_nodes, elsewhere = frozenset(nova.nodes), frozenset[str]()
+    cells_disabled = nova.nodes_of(frozenset().union(*disabled))
+    destination = request.spec.requested_destination
+    if destination and 'cell' in destination:
+        own = nova.nodes_of(manager.services.get(destination.cell.uuid, {}))
+        # Only for a creation nova leaves out cells that are disabled.
+        elsewhere, cells_disabled = all_nodes - own, cells_disabled - own
     return Facts(
         nova, answer, request.operation, manager.zones(),
         requests.unpin(request),
@@ -209,7 +207,7 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
         down={host: service.forced_down for host, service in computes.items()
               if not manager.is_up(service)},
         serviceless=all_nodes - nodes, pending=pending,
-        cells_disabled=nova.nodes_of(frozenset().union(*disabled)),
+        cells_disabled=cells_disabled, elsewhere=elsewhere,
         unmapped=nova.nodes_unmapped & all_nodes
         if request.operation == explanation.CREATE else frozenset())
 

@@ -191,7 +191,7 @@ class TestFilters(testtools.TestCase):
         nova = dataclasses.replace(NOVA, nodes={**NOVA.nodes, 'b': 'host-a'})
         staying = facts.Facts(
             nova, explanation.Answer(stays='on its host'), scope=NODES,
-            serviceless=NODES, cells_disabled=NODES)
+            serviceless=NODES, cells_disabled=NODES, elsewhere=NODES)
         for node, left in ('b', 'b'), ('name', 'ab'):
             self.assertEqual({*left}, {
                 verdict.node for verdict in conditions.explain(
