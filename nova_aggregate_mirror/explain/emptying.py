@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the servers of a host would go, each move ended before the next."""
 
-from collections import abc
 import dataclasses
 import functools
 from typing import Any
@@ -93,8 +92,14 @@ class Emptying:
         self._alone: dict[str, explanation.Answer] = {}
         """Where a server goes if it goes first, by all that decides it."""
         self._filling: filling.Filling | None = None
-        self._held = _held(reader, nova.nodes_of({host}).union(
-            cloud.placement.providers(required=client.SHARING)))
+        self._held: dict[str, filling.Taken] = {}
+        """What each server holds of the host, and of what hosts share."""
+        sharing = cloud.placement.providers(required=client.SHARING)
+        for provider in sorted(nova.nodes_of({host}) | sharing):
+            for consumer, classes in reader.allocations(provider).items():
+                amounts = self._held.setdefault(consumer, filling.Taken())
+                for name, amount in classes.items():
+                    amounts[provider, name] = amount
 
     def place(self, row: departures.Departure) -> departures.Departure:
         """Return a server with its host, or with why it has none."""
@@ -162,18 +167,6 @@ def _key(row: departures.Departure, spec: Any) -> str:
     return str((row.operation, spec.flavor, image, spec.is_bfv, devices,
                 spec.scheduler_hints, spec.availability_zone, spec.project_id,
                 group and group.uuid, spec.requested_resources, networks))
-
-
-def _held(reader: candidates.CandidateReader, providers: abc.Set[str]
-          ) -> abc.Mapping[str, filling.Taken]:
-    """Read what each consumer holds of some providers."""
-    held: dict[str, filling.Taken] = {}
-    for provider in sorted(providers):
-        for consumer, classes in reader.allocations(provider).items():
-            amounts = held.setdefault(consumer, filling.Taken())
-            for name, amount in classes.items():
-                amounts[provider, name] = amount
-    return held
 
 
 def explain(cloud: gather.Cloud, host: str, operation: str, order: str

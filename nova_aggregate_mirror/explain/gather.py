@@ -217,17 +217,17 @@ def _notes(request: requests.SchedulingRequest,
     """Note accelerators, and that nothing enforces the zone of a request."""
     if 'accel:device_profile' in (request.spec.flavor.extra_specs or ()):
         yield 'Accelerators of the device profile are not explained.'
-    zone, default = (request.spec.availability_zone,
-                     CONF.default_availability_zone)
+    zone = request.spec.availability_zone
+    is_default = zone == CONF.default_availability_zone
     existing = {aggregate.availability_zone
                 for aggregate in manager.aggs_by_id.values()}
-    if not zone or zone in existing or zone == default and (
+    if not zone or zone in existing or is_default and (
             filter_table.enabled(filter_table.DEFAULT_ZONE, CONF)):
         return
     step = requests.unpin(request)
     yield UNENFORCED % (
         zone, ', and %s is not in [aggregate_mirror] request_filters'
-        % filter_table.DEFAULT_ZONE if zone == default else '',
+        % filter_table.DEFAULT_ZONE if is_default else '',
         ' To be rid of it, %s' % step if step else '')
 
 

@@ -27,9 +27,6 @@ from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 
-# Image properties about the disks of a server.
-_DEVICES = ('block_device_mapping', 'mappings')
-
 
 @dataclasses.dataclass(kw_only=True)
 class SchedulingRequest:
@@ -74,9 +71,10 @@ def flavor(context: Any, name: str) -> Any:
 
 
 def decoded(image: abc.Mapping[str, Any]) -> dict[str, Any]:
-    """Decode the properties that are JSON in glance, as nova does."""
+    """Decode the properties about disks: JSON in glance, as nova does."""
+    disks = 'block_device_mapping', 'mappings'
     return {**image, 'properties': {
-        name: json.loads(value) if name in _DEVICES else value
+        name: json.loads(value) if name in disks else value
         for name, value in image['properties'].items()}}
 
 
