@@ -78,28 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--order', choices=[*departures.ORDERS], default='',
         help='with --servers-of: the order of the moves, the largest server '
              'first (size) or by name; the default is size')
-    _add_request(parser)
-    parser.add_argument(
-        '--network', action='append', default=[], metavar='NAME_OR_ID',
-        dest='networks',
-        help='a network, which replaces those of the server; may be repeated')
-    parser.add_argument(
-        '--port', action='append', default=[], metavar='ID', dest='ports',
-        help='a port, which replaces those of the server; may be repeated')
-    parser.add_argument(
-        '--host', action='append', default=[], metavar='HOST', dest='hosts',
-        help='explain this host only; may be repeated')
-    output = parser.add_mutually_exclusive_group()
-    formats.add_argument(output)
-    output.add_argument(
-        '--html', metavar='FILE',
-        help='write an HTML page to this file, - for standard output, and '
-             'print only the summary; an existing file is replaced when the '
-             'page is complete')
-
-
-def _add_request(parser: argparse.ArgumentParser) -> None:
-    """Add what describes a request, or changes the one of a server."""
     parser.add_argument(
         '--image', default='', metavar='NAME_OR_ID',
         help='with --flavor or --for rebuild: the image, read from glance '
@@ -129,6 +107,23 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         help='with --flavor: number of servers that are requested at once, or '
              'all: servers are created one after the other until nova finds '
              'no host')
+    parser.add_argument(
+        '--network', action='append', default=[], metavar='NAME_OR_ID',
+        dest='networks',
+        help='a network, which replaces those of the server; may be repeated')
+    parser.add_argument(
+        '--port', action='append', default=[], metavar='ID', dest='ports',
+        help='a port, which replaces those of the server; may be repeated')
+    parser.add_argument(
+        '--host', action='append', default=[], metavar='HOST', dest='hosts',
+        help='explain this host only; may be repeated')
+    output = parser.add_mutually_exclusive_group()
+    formats.add_argument(output)
+    output.add_argument(
+        '--html', metavar='FILE',
+        help='write an HTML page to this file, - for standard output, and '
+             'print only the summary; an existing file is replaced when the '
+             'page is complete')
 
 
 def _count(text: str) -> int:
