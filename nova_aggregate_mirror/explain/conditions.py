@@ -52,7 +52,7 @@ Exclusions = abc.Iterator[Exclusion]
 def request_refused(facts: Facts, nodes: Nodes) -> Exclusions:
     if facts.refusal:
         refused = reasons.reason(
-            'refused', facts, facts.refusal.reason, step=facts.refusal.step)
+            'refused', facts, str(facts.refusal), step=facts.refusal.step)
         yield Exclusion(
             facts.refusal.condition, '', dict.fromkeys(nodes, refused))
 
@@ -183,7 +183,7 @@ def explain(facts: Facts) -> explanation.Answer:
     return dataclasses.replace(
         facts.answer, conditions=conditions, verdicts=verdicts,
         notes=_notes(facts), not_looked_at=NOT_LOOKED_AT[facts.operation],
-        failure=facts.refusal.reason if facts.refusal else '')
+        failure=str(facts.refusal or ''))
 
 
 def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:

@@ -25,7 +25,6 @@ class Refusal(Exception):
     def __init__(self, condition: str, reason: str, step: str = '') -> None:
         super().__init__(reason)
         self.condition = condition
-        self.reason = reason
         self.step = step
 
 
