@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 import itertools
+from typing import Any
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
@@ -135,12 +136,12 @@ def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
 
 
 def read_figures(reader: candidates.CandidateReader, for_each: isolation.Each,
-                 funnel: Funnel, nodes: abc.Sequence[str]
+                 funnel: Funnel, rank: abc.Callable[[str], Any]
                  ) -> abc.Mapping[str, Inventories]:
     """Read the inventories of the nodes with too few resources.
 
-    :param nodes: all compute nodes; of those that fail no condition before,
-        and then of the others, the first are read
+    :param rank: of a node; of those that fail no condition before, and then of
+        the others, the first are read
     """
     readable = {node for node, providers in funnel.trees.items()
                 if len(providers) <= MAX_TREE}
@@ -149,8 +150,8 @@ def read_figures(reader: candidates.CandidateReader, for_each: isolation.Each,
     for condition, passed in funnel.passed:
         if condition.kind == placement_query.RESOURCES:
             failing = readable - passed - wanted.keys()
-            ordered = [node for node in nodes if node in failing]
-            ordered.sort(key=lambda node: node not in remaining)
+            ordered = sorted(failing, key=lambda node: (
+                node not in remaining, rank(node)))
             wanted |= dict.fromkeys(ordered[:MAX_FIGURES])
         remaining = remaining & passed
     responses = for_each(

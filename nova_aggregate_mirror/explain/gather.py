@@ -274,10 +274,8 @@ def _ask_placement(cloud: Cloud, for_each: isolation.Each,
                 cloud.placement, cloud.placement.providers(), facts.nova)
     conflicts = survey.name_conflicts(
         cloud.nova, cloud.placement, nodes - narrowed.existing, facts.nova)
-    # Those to explain first.
-    ordered = sorted(nodes, key=lambda node: (
+    figures = funnel.read_figures(reader, for_each, narrowed, lambda node: (
         node not in facts.scope, facts.host(node)))
-    figures = funnel.read_figures(reader, for_each, narrowed, ordered)
     holders: abc.Mapping[str, resource_holders.Holders] = {}
     try:
         holders = resource_holders.read(

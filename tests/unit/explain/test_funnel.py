@@ -148,7 +148,7 @@ class TestFigures(testtools.TestCase):
             frozenset('abc'), [(memory, frozenset('c')), (vcpu, frozenset())],
             trees={node: [node] for node in 'abc'})
         return funnel.read_figures(
-            Reader(), workers.each(), narrowed, ['a', 'b', 'c'])
+            Reader(), workers.each(), narrowed, str)
 
     def test_nodes_that_fail_nothing_before_come_first(self):
         """Their reason is the condition that the figures are about."""
