@@ -101,9 +101,10 @@ class HostManager(host_manager.HostManager):
         """Host to what reads the instances of all hosts of its cell."""
         self.services: dict[str, abc.Mapping[str, Any]] = {}
         """UUID of a cell to the nova-compute service of each of its hosts."""
-        self.control: list[Any] | None = None
-        """Services other than nova-compute; None if a cell was not read,
-        which may have one that is up."""
+        self.control: list[Any] = []
+        """Services other than nova-compute."""
+        self.is_partial = False
+        """Whether a cell was not read, which may have one that is up."""
         self.cells_down: dict[str, exceptions.Failure] = {}
         """The cells that are not read."""
         try:
@@ -167,10 +168,8 @@ class HostManager(host_manager.HostManager):
         """
         enabled: Any = self.enabled_filters
         self.enabled_filters: Any = []
-        try:
-            requested = list(self.get_filtered_hosts(states, spec) or [])
-        finally:
-            self.enabled_filters = enabled
+        requested = list(self.get_filtered_hosts(states, spec) or [])
+        self.enabled_filters = enabled
         runs, passed = list[facts.FilterRun](), requested
         for host_filter in [] if request_spec.forced(spec) else enabled:
             run, passed = filter_runs.run(
@@ -194,7 +193,7 @@ class HostManager(host_manager.HostManager):
     def read_services(self, context: Any, cells_down: source.Down) -> None:
         """Read the services once; leave out cells that fail or are down."""
         self.cells_down = {**cells_down}
-        self.control = None if cells_down else []
+        self.is_partial = bool(cells_down)
         # Cell0 usually has the rows of the services that all cells share.
         cell0 = [cell for cell in objects.CellMappingList.get_all(context)
                  if cell.is_cell0()]
@@ -203,7 +202,7 @@ class HostManager(host_manager.HostManager):
         for cell, services in self._ask(
                 context, [*cell0, *cells], objects.ServiceList.get_all):
             if isinstance(services, exceptions.CellUnavailable):
-                self.control = None
+                self.is_partial = True
                 if not cell.is_cell0():
                     name = nova_cells.full_name(cell)
                     self.cells_down[name] = services.failure
@@ -211,9 +210,8 @@ class HostManager(host_manager.HostManager):
             self.services[cell.uuid] = {
                 service.host: service for service in services
                 if service.binary == 'nova-compute'}
-            if self.control is not None:
-                self.control += [service for service in services
-                                 if service.binary != 'nova-compute']
+            self.control += [service for service in services
+                             if service.binary != 'nova-compute']
         self.cells: dict[str, Any] = {
             cell.uuid: cell for cell in cells if cell.uuid in self.services}
         self.enabled_cells = [cell for cell in self.cells.values()
@@ -222,8 +220,8 @@ class HostManager(host_manager.HostManager):
     def remarks(self) -> list[str]:
         """Return which required services are down, and the unread cells."""
         remarks = list[str]()
-        for binary in REQUIRED if self.control is not None else ():
-            services = [service for service in self.control or ()
+        for binary in () if self.is_partial else REQUIRED:
+            services = [service for service in self.control
                         if service.binary == binary]
             if any(map(self.is_up, services)):
                 continue
