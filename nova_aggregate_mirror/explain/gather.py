@@ -48,7 +48,6 @@ Facts = facts.Facts
 Refusal = facts.Refusal
 
 QUERY = 'query to placement'
-UNENFORCED = 'Nothing enforces zone %s: no aggregate has it%s.%s'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +87,15 @@ def explain(cloud: Cloud, args: argparse.Namespace,
             args.networks, args.ports)
     else:
         request = descriptions.of_description(cloud.context, args, image)
-    pending = _pending(open_journal, request.notes)
+    pending: dict[str, float] = {}
+    try:
+        # Rows come oldest first; reversed, the oldest of a host remains.
+        pending = {row.dirty.host: time.time() - row.created_at
+                   for row in reversed(open_journal().rows.all())
+                   if row.mirrored_at is None}
+    except exceptions.JournalUnavailable as exc:
+        request.notes.append(
+            'What is pending in the journal is not known: %s' % exc)
     return conditions.explain(
         gather(cloud, nova, request, args.hosts, pending))
 
@@ -104,19 +111,6 @@ def read_nova(cloud: Cloud, hosts: abc.Iterable[str]) -> source.Nova:
         raise exceptions.UnknownName('nova has no compute node of host %s; %s'
                                      % (', '.join(unknown), '; '.join(parts)))
     return nova
-
-
-def _pending(open_journal: abc.Callable[[], store.Journal],
-             notes: list[str]) -> dict[str, float]:
-    """Return host to the age of its oldest pending row, in seconds."""
-    try:
-        # Rows come oldest first; reversed, the oldest of a host remains.
-        return {row.dirty.host: time.time() - row.created_at
-                for row in reversed(open_journal().rows.all())
-                if row.mirrored_at is None}
-    except exceptions.JournalUnavailable as exc:
-        notes.append('What is pending in the journal is not known: %s' % exc)
-        return {}
 
 
 def gather(cloud: Cloud, nova: source.Nova,
@@ -225,7 +219,7 @@ def _notes(request: requests.SchedulingRequest,
             filter_table.enabled(filter_table.DEFAULT_ZONE, CONF)):
         return
     step = requests.unpin(request)
-    yield UNENFORCED % (
+    yield 'Nothing enforces zone %s: no aggregate has it%s.%s' % (
         zone, ', and %s is not in [aggregate_mirror] request_filters'
         % filter_table.DEFAULT_ZONE if is_default else '',
         ' To be rid of it, %s' % step if step else '')
