@@ -195,7 +195,6 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
             # Nova fails this move, and no other.
             reason = ' '.join(str(exc).split())
             placed.append(dataclasses.replace(row, reason=reason))
-    staying = [row for row in rows if not row.operation]
-    return departures.Answer(
-        host, placed + staying, manager.remarks(),
-        cells_down=bool(manager.cells_down))
+    placed += [row for row in rows if not row.operation]
+    return departures.Answer(host, placed, manager.remarks(),
+                             cells_down=bool(manager.cells_down))

@@ -123,10 +123,9 @@ def parse(parameters: abc.Sequence[tuple[str, str]],
         if key in (LIMIT, POLICY):
             continue
         whole = Condition(key, value)
-        # One provider has to have all resources of a numbered group.
-        is_grouped = whole.kind == RESOURCES and bool(whole.group)
         parts = [value]
-        if whole.kind in _LISTS and not is_grouped:
+        # One provider has to have all resources of a numbered group.
+        if whole.kind in TRAITS or key == RESOURCES:
             parts = value.split(',')
         elif whole.kind == MEMBER_OF and whole.forbids:
             forbidden: dict[Origin, list[str]] = {}

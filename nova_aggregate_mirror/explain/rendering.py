@@ -123,7 +123,16 @@ def document(answer: explanation.Answer) -> dict[str, Any]:
     keys = 'condition', 'asked_by', 'left', 'excluded'
     conditions = [dict(zip(keys, row, strict=True)) for row in funnel(answer)]
     server = answer.record and dataclasses.asdict(answer.record)
-    hosts = [_verdict(verdict) for verdict in answer.verdicts]
+    hosts = []
+    for verdict in answer.verdicts:
+        reason, *also = [
+            {'kind': reason.kind, 'reason': reason.phrase,
+             'detail': reason.detail, 'step': reason.step}
+            for reason in reasons([verdict])]
+        hosts.append({
+            'host': verdict.host, 'node': verdict.node,
+            'weight': verdict.weight, 'weights': dict(verdict.scores),
+            'condition': verdict.condition, **reason, 'also': also})
     return {
         'remarks': list(answer.remarks), 'summary': sentence(answer),
         'not_looked_at': answer.not_looked_at, 'server': server,
@@ -131,16 +140,6 @@ def document(answer: explanation.Answer) -> dict[str, Any]:
         'conditions': conditions, 'hosts': hosts, 'count': answer.count,
         'placed': list(answer.placed), 'ran_out': dict(answer.ran_out),
         'zones': dict(answer.zones), 'notes': list(answer.notes)}
-
-
-def _verdict(verdict: explanation.Verdict) -> dict[str, Any]:
-    reason, *also = [
-        {'kind': reason.kind, 'reason': reason.phrase,
-         'detail': reason.detail, 'step': reason.step}
-        for reason in reasons([verdict])]
-    return {'host': verdict.host, 'node': verdict.node,
-            'weight': verdict.weight, 'weights': dict(verdict.scores),
-            'condition': verdict.condition, **reason, 'also': also}
 
 
 def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:

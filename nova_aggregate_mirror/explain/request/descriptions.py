@@ -38,7 +38,14 @@ def of_description(context: Any, args: argparse.Namespace,
         # Nova-api checks no other.
         requests.check_zone(context, zone)
     flavor = requests.flavor(context, args.flavor)
-    notes = [*_zone_notes(args.zone, zone, from_volume)]
+    notes = list[str]()
+    if zone and not args.zone:
+        notes.append(requests.option_note('default_schedule_zone'))
+    if from_volume and not zone and not CONF.cinder.cross_az_attach:
+        notes.append(
+            'Nova-api requests the zone of a volume that exists already: give '
+            'it with --zone. ' + requests.option_note(
+                'cross_az_attach', 'cinder'))
     requested = requests.requested_networks(args.networks, args.ports)
     image_meta = objects.ImageMeta.from_dict(image)
     affinity = hardware.get_pci_numa_policy_constraint(flavor, image_meta)
@@ -69,17 +76,6 @@ def of_description(context: Any, args: argparse.Namespace,
             'project': args.tenant or args.project, 'zone': zone, 'host': host,
             'node': node, 'networks': ', '.join(args.networks),
             'ports': ', '.join(args.ports), 'hints': ', '.join(values)})
-
-
-def _zone_notes(argument: str, zone: str, from_volume: bool
-                ) -> abc.Iterator[str]:
-    """Note the options by which nova-api chooses the zone of a request."""
-    if zone and not argument:
-        yield requests.option_note('default_schedule_zone')
-    if from_volume and not zone and not CONF.cinder.cross_az_attach:
-        yield ('Nova-api requests the zone of a volume that exists already: '
-               'give it with --zone. ' + requests.option_note(
-                   'cross_az_attach', 'cinder'))
 
 
 def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:
