@@ -196,12 +196,12 @@ def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:
 def _notes(facts: Facts) -> list[str]:
     notes = list(facts.answer.notes)
     left = facts.funnel.left if facts.funnel else ()
-    stale = {facts.host(node) for node in left
-             if reasons.is_stale(node, facts)}
+    stale = sorted({facts.host(node) for node in left
+                    if reasons.is_stale(node, facts)})
     if stale:
         notes.append('Placement has these hosts in an aggregate that the '
                      'request needs, nova does not: %s. Run "%s --prune".' % (
-                         ', '.join(sorted(stale)), commands.SYNC))
+                         ', '.join(stale), commands.SYNC))
     rejecting = {run.name for run in facts.filter_runs if run.rejected}
     if rejecting & {filter_table.GUARD, *filter_table.HOST_FILTERS.values()}:
         notes.append('nova-scheduler has aggregates in its memory, which may '

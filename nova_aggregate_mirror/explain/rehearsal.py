@@ -63,7 +63,8 @@ def queries(context: Any, request: requests.SchedulingRequest,
 
 def _run_filters(context: Any, request: requests.SchedulingRequest) -> Origins:
     """Run the request filters; return where the added conditions are from."""
-    spec, origins = request.spec, dict[str | frozenset[str], Origin]()
+    spec = request.spec
+    origins: dict[str | frozenset[str], Origin] = {}
     tenant = str(request.about.get('project') or spec.project_id)
     for query_filter in request_filter.ALL_REQUEST_FILTERS:
         before = _conditions(spec)
