@@ -88,6 +88,8 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
 
 
 def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
+    if not facts.funnel and (facts.refusal or facts.answer.stays):
+        return  # Nova-scheduler looks at no cell.
     yield Exclusion('in the cell of the server', 'nova', dict.fromkeys(
         facts.elsewhere - facts.serviceless, reasons.reason('cell', facts)))
 

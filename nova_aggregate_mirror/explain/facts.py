@@ -98,8 +98,7 @@ class Facts:
         """Return the facts of a server that stays on its host."""
         nodes = self.nova.nodes_of({host})
         # The names of ironic's, of which a host has many, are their UUIDs.
-        return dataclasses.replace(
-            self, requested=nodes & {node} or nodes, elsewhere=frozenset())
+        return dataclasses.replace(self, requested=nodes & {node} or nodes)
 
     def host(self, node: str) -> str:
         return self.nova.nodes.get(node, node)

@@ -283,10 +283,15 @@ class TestCells(FiltersTest):
             raise nova_exception.RequestFilterFailed(
                 reason='Aggregates not found')
 
+        server = self.boot(host='first')
         self.useFixture(fixtures.MonkeyPatch(
             'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', [fail]))
         self.assertEqual('Aggregates not found', self.explain_flavor(
             self.wanted).failure)
+        answer = self.explain_server(server, 'migrate')
+        self.assertEqual('Aggregates not found', answer.failure)
+        [(nodes, hosts, *_others, also)] = rendering.rows(answer)
+        self.assertEqual((3, 'far, first, second', ''), (nodes, hosts, also))
         self.useFixture(fixtures.MockPatchObject(
             client.Client, 'probe', side_effect=(
                 exceptions.ServiceUnreachable('refused', 'placement'))))

@@ -125,6 +125,15 @@ class TestSteps(testtools.TestCase):
         self.assertEqual({'refused'}, {
             verdict.reason.kind for verdict in answer.verdicts})
 
+    def test_refused_move(self):
+        """Its cell is named if placement was asked before."""
+        for responses, also in (None, []), (PASSING.funnel, ['cell']):
+            answer = explain(
+                refusal=facts.Refusal('request filters', 'no zone'),
+                elsewhere=frozenset('d'), funnel=responses)
+            self.assertEqual(also, [
+                reason.kind for reason in answer.verdicts[-1].also])
+
     def test_shown_hosts(self):
         """Other nodes are neither listed nor counted."""
         answer = explain(scope=frozenset('ab'), states=without('b'))
@@ -191,7 +200,7 @@ class TestFilters(testtools.TestCase):
         nova = dataclasses.replace(NOVA, nodes={**NOVA.nodes, 'b': 'host-a'})
         staying = facts.Facts(
             nova, explanation.Answer(stays='on its host'), scope=NODES,
-            serviceless=NODES, cells_disabled=NODES, elsewhere=NODES)
+            serviceless=frozenset('a'), cells_disabled=NODES, elsewhere=NODES)
         for node, left in ('b', 'b'), ('name', 'ab'):
             self.assertEqual({*left}, {
                 verdict.node for verdict in conditions.explain(
