@@ -291,9 +291,9 @@ def _run_nova(cloud: Cloud, spec: request_spec.RequestSpec,
     if facts.funnel:
         nodes = facts.funnel.left & facts.funnel.within_limit
         answers = facts.funnel.answers
+    nodes -= facts.elsewhere
     all_states = manager.states(cloud.context, spec, answers, named)
-    states = [state for state in all_states
-              if state.uuid in nodes - facts.elsewhere]
+    states = [state for state in all_states if state.uuid in nodes]
     requested, runs, passed = manager.run_filters(states, spec, [
         state for state in all_states if state.uuid in named])
     scores = manager.scores(passed, spec)
