@@ -209,7 +209,7 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
 def _notes(request: requests.SchedulingRequest,
            manager: host_states.HostManager) -> abc.Iterator[str]:
     """Note accelerators, and that nothing enforces the zone of a request."""
-    if 'accel:device_profile' in (request.spec.flavor.extra_specs or ()):
+    if (request.spec.flavor.extra_specs or {}).get('accel:device_profile'):
         yield 'Accelerators of the device profile are not explained.'
     zone = request.spec.availability_zone
     is_default = zone == CONF.default_availability_zone
