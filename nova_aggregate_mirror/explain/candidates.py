@@ -78,9 +78,10 @@ class CandidateReader:
         :param limit: how many of them nova takes
         :raises RequestRejected: placement does not accept the query
         """
+        # Each operation fails for a value of another type.
         return self._read('/allocation_candidates', lambda answer: Candidates(
-            answer['allocation_requests'], answer['provider_summaries'],
-            limit), parameters=parameters)
+            [] + answer['allocation_requests'],
+            {**answer['provider_summaries']}, limit), parameters=parameters)
 
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
         """Read UUIDs: provider that alone meets conditions to its root."""

@@ -89,8 +89,10 @@ class TestReader(testtools.TestCase):
     def test_malformed_answers(self):
         """They are an error that can be retried, not a traceback."""
         for read, answers in (
-                (lambda one: one.candidates([]),
-                 {'allocation_candidates': {'allocation_requests': {}}}),
+                (lambda one: one.candidates([]), {'allocation_candidates': {
+                    'allocation_requests': {}, 'provider_summaries': {}}}),
+                (lambda one: one.candidates([]), {'allocation_candidates': {
+                    'allocation_requests': [], 'provider_summaries': None}}),
                 (lambda one: one.trees(),
                  {'resource_providers': {'resource_providers': [{}]}}),
                 (lambda one: one.trees(), {'resource_providers': {}}),
