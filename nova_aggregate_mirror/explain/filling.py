@@ -89,11 +89,10 @@ class Filling:
                  summaries: abc.Mapping[str, Any]) -> set[str]:
         """Return the resource classes of which a request asks too much."""
         classes = set()
-        for key, amount in amounts(request).items():
-            provider, name = key
+        for (provider, name), amount in amounts(request).items():
             figures = summaries[provider]['resources'][name]
-            free = figures['capacity'] - figures['used'] - self.taken[key]
-            if amount > free:
+            used = figures['used'] + self.taken[provider, name]
+            if amount > figures['capacity'] - used:
                 classes.add(name)
         return classes
 
