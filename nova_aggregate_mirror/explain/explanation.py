@@ -152,5 +152,4 @@ class Answer:
     def noun(self) -> str:
         """The plural noun for numbers of verdicts."""
         hosts = {verdict.host for verdict in self.verdicts}
-        return ('hosts' if len(hosts) == len(self.verdicts)
-                else 'compute nodes')
+        return 'hosts' if len(hosts) == len(self.verdicts) else 'compute nodes'
