@@ -119,6 +119,20 @@ class TestNarrow(testtools.TestCase):
         self.assertEqual(list(map(frozenset, ('abcd', 'abc', 'ab'))),
                          passed(narrow(placement, QUERY)))
 
+    def test_candidates_beyond_the_limit(self):
+        """Nova-scheduler takes the first ones."""
+        class Limited(Placement):
+            def candidates(self, parameters, limit=None):
+                answer = super().candidates(parameters)
+                return candidates.Candidates(
+                    [{'allocations': {node: {}}} for node in answer.summaries],
+                    answer.summaries, limit)
+
+        limited = placement_query.parse([('resources', 'A:1'), ('limit', '1')])
+        observed = narrow(Limited(dict(zip('ab', 'ab')), 'ab', 'ab'), limited)
+        self.assertEqual(frozenset('ab'), observed.left)
+        self.assertEqual(frozenset('a'), observed.within_limit)
+
     def test_part_that_is_no_query(self):
         """It excludes nothing; the whole is what nova asks."""
         class Refusing(Placement):

@@ -53,6 +53,17 @@ class TestQuery(testtools.TestCase):
             self.assertEqual(['in:c', 'in:a', 'in:b'], [
                 condition.value for condition in query.conditions])
 
+    def test_forbidden_aggregates_of_two_origins(self):
+        """They are two conditions, though one parameter has them all."""
+        tenant, rule = map(placement_query.Origin, ('tenant t', 'a rule'))
+        origins = {'a': rule, 'b': tenant, 'c': rule}
+        query = placement_query.parse(
+            [('member_of', '!in:a,b,c')],
+            lambda condition: origins[condition.names[0]])
+        self.assertEqual([('!in:b', tenant), ('!in:a,c', rule)], [
+            (condition.value, condition.origin)
+            for condition in query.conditions])
+
     def test_together_again(self):
         """All conditions are the query of nova, without its limit."""
         novas = [pair for pair in urllib.parse.parse_qsl(NOVAS)
