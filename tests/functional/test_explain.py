@@ -23,6 +23,7 @@ from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain.request import preparations
 from tests.scheduling import cloud
@@ -854,3 +855,37 @@ class TestFilters(explaining.ExplainingTest):
         self.assertEqual('in other aggregates in nova than in placement',
                          self.reasons(answer)['three'])
         self.assertIn('nova does not: three.', answer.notes[0])
+
+
+class TestSeveral(explaining.ExplainingTest):
+
+    hosts = ('one', 'two', 'three')
+    host_filters = ('IoOpsFilter',)
+
+    def test_servers_that_are_built_at_once(self):
+        """A host builds some of them; one after the other, it builds more."""
+        self.flags(cores=-1, instances=-1, ram=-1, group='quota')
+        self.flags(max_io_ops_per_host=2, group='filter_scheduler')
+        wanted = self.flavor()
+        for count, status in (6, 'ACTIVE'), (7, 'ERROR'):
+            answer = self.explain_flavor(wanted, count=count)
+            self.assertEqual(6, len(answer.placed))
+            self.assertEqual(status, self.boot_many(wanted, count))
+        answer = self.explain_flavor(wanted, count=explanation.MAX_SERVERS)
+        self.assertGreater(answer.count, 6)
+
+    def boot_many(self, flavor, count):
+        """Boot servers at once; return their common status."""
+        server = self._build_server(flavor_id=flavor, networks='none')
+        server.update(min_count=count, max_count=count)
+        self.admin_api.post_server({'server': server})
+
+        def ended():
+            found = {one['status'] for one in self.admin_api.get_servers()}
+            self.assertIn(found, ({'ACTIVE'}, {'ERROR'}))
+            return found.pop()
+
+        status = self._wait_for_assert(ended, max_retries=cloud.PATIENCE)
+        for one in self.admin_api.get_servers():
+            self._delete_server(one)
+        return status
