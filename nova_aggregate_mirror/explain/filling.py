@@ -149,7 +149,7 @@ class Filling:
         Nova asks placement once, and takes the first candidate of a host.
         """
         states, hosts = self._states, list[str]()
-        summaries = dict[str, abc.Mapping[str, Any]]()
+        summaries: dict[str, abc.Mapping[str, Any]] = {}
         for answer in answers:
             summaries |= answer.summaries
         servers = [uuidutils.generate_uuid()
@@ -160,8 +160,8 @@ class Filling:
                 *spec.instance_group.members, *servers]
         for index, server in enumerate(servers):
             spec.instance_uuid = server
-            states = list(self._manager.get_filtered_hosts(
-                states, spec, index) or [])
+            filtered = self._manager.get_filtered_hosts(states, spec, index)
+            states = list(filtered or [])
             for weighed in self._manager.get_weighed_hosts(states, spec):
                 state = weighed.obj
                 if state.allocation_candidates and not self._lacking(
