@@ -862,6 +862,21 @@ class TestSeveral(explaining.ExplainingTest):
     hosts = ('one', 'two', 'three')
     host_filters = ('IoOpsFilter',)
 
+    def test_servers_at_once(self):
+        """As many as nova places, no more."""
+        self.flags(cores=-1, instances=-1, ram=-1, group='quota')
+        wanted = self._create_flavor(
+            memory_mb=64, vcpu=10, disk=1, ephemeral=0)
+        # Placement allocates 5 * 4 of them, two times 10.
+        for host in self.hosts:
+            self.reserve(host, 'VCPU', 5)
+        for count, status in (6, 'ACTIVE'), (7, 'ERROR'):
+            answer = self.explain_flavor(wanted, count=count)
+            self.assertEqual(6, len(answer.placed))
+            self.assertEqual(status, self.boot_many(wanted, count))
+        self.assertIn('. 6 of 7 servers fit at once: 2 on ',
+                      rendering.sentence(answer))
+
     def test_servers_that_are_built_at_once(self):
         """A host builds some of them; one after the other, it builds more."""
         self.flags(cores=-1, instances=-1, ram=-1, group='quota')
