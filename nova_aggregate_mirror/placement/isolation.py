@@ -47,7 +47,7 @@ class Answers(Generic[Item, Result]):
     outage: exceptions.MirrorError | None = None
     """Why items were not asked about: with it, all of them would fail."""
     silence: exceptions.MirrorError | None = None
-    """Why the last item had no answer, although others have one."""
+    """Why an item had no answer, of the last such; in an outage, too."""
 
     def unasked(self, items: abc.Iterable[Item]) -> list[Item]:
         """Return those of the items that were not asked about."""

@@ -257,7 +257,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
 
 def _removable(context: context.Context, nova: source.Nova,
                foreign: frozenset[str]) -> frozenset[str]:
-    """Return the foreign aggregates of compute nodes that share nothing.
+    """Return foreign aggregates with only compute nodes that share nothing.
 
     A provider that shares may connect hosts to their storage. If nova has an
     aggregate without a UUID, any foreign aggregate may be that one.
