@@ -5,6 +5,7 @@ import atexit
 from collections import abc
 import contextlib
 import dataclasses
+import functools
 import math
 import threading
 import time
@@ -139,7 +140,7 @@ def configured(conf: cfg.ConfigOpts) -> Access:
         return sdk
 
     return lambda: Slot(
-        open, lambda: auth.party(conf, _GROUP),
+        open, functools.cache(lambda: auth.party(conf, _GROUP)),
         lambda: float(conf.aggregate_mirror.request_timeout))
 
 

@@ -46,6 +46,12 @@ class TestConfigured(servers.LoopbackTestCase):
                           str(error).replace('_', '-'))
             self.assertIn('unknown', placement.endpoint())
 
+    def test_options_are_read_for_the_first_failure_only(self) -> None:
+        """Thousands of providers may fail in one sync."""
+        slot = connection.configured(
+            servers.make_conf(**self.cloud.account()))()
+        self.assertIs(slot.party(), slot.party())
+
     def test_looks_at_the_catalog(self) -> None:
         """One that finds the same address, or fails, leaves none open."""
         placement = client.Client(
