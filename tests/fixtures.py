@@ -18,7 +18,6 @@ from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.hooks import attach
-from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import workers
@@ -288,7 +287,7 @@ class StockNova(fixtures.Fixture):
     """Nova without this package, whether or not it is installed."""
 
     def _setUp(self) -> None:
-        for name in ('__init__', *requirements.PARAMETERS, 'placement_client'):
+        for name in ('__init__', *attach.PARAMETERS, 'placement_client'):
             present = vars(compute_api.AggregateAPI)[name]
             self.useFixture(fixtures.MonkeyPatch(
                 'nova.compute.api.AggregateAPI.' + name, _stock(present)))

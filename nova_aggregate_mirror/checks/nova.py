@@ -9,7 +9,6 @@ import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.hooks import attach
-from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror import option_values
 
 UPGRADE = 'pip install --upgrade WHEEL_OR_REPOSITORY'
@@ -68,7 +67,7 @@ def hook(deployment: checks.Deployment) -> checks.Findings:
     """Check that nova-api loads the hooks, and that nova is supported."""
     release = metadata.version('nova')
     try:
-        requirements.check()
+        attach.check_nova()
     except exceptions.UnexpectedNova as exc:
         return checks.failure(
             'Nova %s is not supported by this release, and mirrors host '

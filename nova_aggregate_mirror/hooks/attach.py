@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attachment of the configured hooks to nova's aggregate operations."""
+"""Attachment of the hooks to nova's operations, after a check of nova."""
 
 from collections import abc
 import contextvars
@@ -10,13 +10,15 @@ import types
 from typing import Any
 
 from nova.compute import api as compute_api
+from nova.db.api import models as api_models
+from nova.db.main import models as main_models
 from oslo_config import cfg
 from oslo_log import log as logging
 
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
-from nova_aggregate_mirror.hooks import requirements
+from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror import plugins
 
@@ -24,12 +26,54 @@ LOG = logging.getLogger(__name__)
 
 NAMESPACE = 'nova_aggregate_mirror.hooks'
 
+PARAMETERS = {
+    'add_host_to_aggregate': ['self', 'context', 'aggregate_id', 'host_name'],
+    'remove_host_from_aggregate': ['self', 'context', 'aggregate_id',
+                                   'host_name'],
+    'delete_aggregate': ['self', 'context', 'aggregate_id'],
+}
+
+# Nova's own mirroring is muted in these calls; if nova used other calls, nova
+# and the hook would both write.
+MIRRORING = {'add_host_to_aggregate': 'aggregate_add_host',
+             'remove_host_from_aggregate': 'aggregate_remove_host'}
+
+COLUMNS = {
+    api_models.Aggregate: ('id', 'uuid', 'name'),
+    api_models.AggregateHost: ('host', 'aggregate_id'),
+    api_models.AggregateMetadata: ('aggregate_id', 'key', 'value'),
+    api_models.CellMapping: ('id', 'uuid', 'name', 'database_connection'),
+    api_models.HostMapping: ('host', 'cell_id'),
+    main_models.ComputeNode: ('uuid', 'host', 'deleted'),
+}
+
 _NO_OP_CLIENT = types.SimpleNamespace(**dict.fromkeys(
-    requirements.MIRRORING.values(), lambda *_args, **_kwargs: None))
+    MIRRORING.values(), lambda *_args, **_kwargs: None))
 """Substitute for nova's report client."""
 
 _muted: contextvars.ContextVar[bool] = contextvars.ContextVar(
     'nova_aggregate_mirror_muted', default=False)
+
+
+def check_nova() -> None:
+    """Check the installed nova against the internals relied on.
+
+    :raises UnexpectedNova: lists all differences
+    """
+    api = compute_api.AggregateAPI
+    differences = []
+    if not isinstance(inspect.getattr_static(api, 'placement_client', None),
+                      property):
+        differences.append('AggregateAPI.placement_client is not a property')
+    for name, call in MIRRORING.items():
+        method = inspect.unwrap(getattr(api, name, lambda: None))
+        if not {'placement_client', call} <= set(method.__code__.co_names):
+            differences.append('AggregateAPI.%s does not call '
+                               'placement_client.%s' % (name, call))
+    for model, columns in COLUMNS.items():
+        differences += ['%s has no column %s' % (model.__name__, column)
+                        for column in columns if not hasattr(model, column)]
+    nova_signatures.check({api: PARAMETERS}, differences)
 
 
 def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
@@ -58,10 +102,10 @@ def install(conf: cfg.ConfigOpts) -> None:
                   _ClientProperty):
         return
     option_values.check(conf)
-    requirements.check()
+    check_nova()
     hooks = load(conf)
     mutes = not nova_aggregate_mirror.conf.observes(conf)
-    for name in requirements.PARAMETERS:
+    for name in PARAMETERS:
         setattr(api, name, _wrap(getattr(api, name), hooks, mutes))
     api.placement_client = _ClientProperty(api.placement_client.fget)
     LOG.info('Attached to nova\'s aggregate operations, hooks: %s%s',

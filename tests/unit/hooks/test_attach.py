@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wrapping of nova's aggregate operations, without a cloud."""
+"""The wrapping of nova's operations, and the check of nova's internals."""
 
 import logging
 import sys
@@ -15,7 +15,6 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import contract
-from nova_aggregate_mirror.hooks import requirements
 from tests.unit import doubles
 
 API = 'nova.compute.api.AggregateAPI'
@@ -128,7 +127,7 @@ class TestLoad(HooksTest):
         """One clear error, whatever nova has in its place."""
         self.useFixture(fixtures.MonkeyPatch(API, type('AggregateAPI', (), {
             name: getattr(compute_api.AggregateAPI, name)
-            for name in requirements.PARAMETERS})))
+            for name in attach.PARAMETERS})))
         self.assertRaises(
             exceptions.UnexpectedNova, attach.install, self.conf)
 
@@ -145,7 +144,7 @@ class InstalledTest(HooksTest):
         self.useFixture(fixtures.MonkeyPatch(API, self.api))
         # The methods below would not pass the check.
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.hooks.requirements.check', lambda: None))
+            'nova_aggregate_mirror.hooks.attach.check_nova', lambda: None))
         self.error = None
         self.client = object()
         self.constructed = []
@@ -332,3 +331,59 @@ class TestInstall(InstalledTest):
             '[aggregate_mirror_database] max_retries in ', str(error))
         self.assertEqual(before, dict(vars(api)))
         self.conf.log_opt_values(logging.getLogger(__name__), logging.DEBUG)
+
+
+class TestCheckNova(testtools.TestCase):
+
+    def patch(self, name, value):
+        self.useFixture(fixtures.MonkeyPatch(name, value))
+
+    def replaced(self, method):
+        # MonkeyPatch would keep the signature of the replaced method.
+        return fixtures.MonkeyPatch('nova.compute.api.AggregateAPI', type(
+            'AggregateAPI', (compute_api.AggregateAPI,),
+            {method.__name__: method}))
+
+    def differences(self):
+        error = self.assertRaises(exceptions.UnexpectedNova,
+                                  attach.check_nova)
+        return str(error).split('; ')
+
+    def test_installed_nova_is_known(self):
+        """Every nova under test meets the requirements."""
+        attach.check_nova()
+
+    def test_methods_that_differ(self):
+        """Arguments by position and name mean another thing.
+
+        Or mirroring bypasses the muted client.
+        """
+        def delete_aggregate(self, context, aggregate):
+            pass
+
+        def add_host_to_aggregate(self, context, aggregate_id, host_name):
+            self.placement_client.aggregate_add_hosts(context, [host_name])
+
+        for method, text in (
+                (delete_aggregate, 'takes (self, context, aggregate) instead '
+                 'of (self, context, aggregate_id)'),
+                (add_host_to_aggregate, 'does not call '
+                 'placement_client.aggregate_add_host')):
+            with self.replaced(method):
+                self.assertEqual(['AggregateAPI.%s %s' % (
+                    method.__name__, text)], self.differences())
+
+    def test_column_gone(self):
+        """Our queries use these columns."""
+        self.patch('nova_aggregate_mirror.hooks.attach.COLUMNS',
+                   {compute_api.AggregateAPI: ('delete_aggregate', 'uuid')})
+        self.assertEqual(['AggregateAPI has no column uuid'],
+                         self.differences())
+
+    def test_everything_is_said_at_once(self):
+        """All differences are reported at once."""
+        self.patch(API + '.delete_aggregate', fixtures.MonkeyPatch.delete)
+        self.patch(API + '.placement_client', None)
+        self.assertEqual(['AggregateAPI has no delete_aggregate',
+                          'AggregateAPI.placement_client is not a property'],
+                         self.differences())
