@@ -17,7 +17,7 @@ from oslo_log import log as logging
 
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.hooks import contract
+from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror import plugins
@@ -76,15 +76,15 @@ def check_nova() -> None:
     nova_signatures.check({api: PARAMETERS}, differences)
 
 
-def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
+def load(conf: cfg.ConfigOpts) -> list[hooks.Hook]:
     """Load the hooks that ``[aggregate_mirror] hooks`` names, in order."""
-    hooks = plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
-                         conf.aggregate_mirror.hooks, conf)
-    for name, hook in hooks.items():
-        if not isinstance(hook, contract.Hook):
+    loaded = plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
+                          conf.aggregate_mirror.hooks, conf)
+    for name, hook in loaded.items():
+        if not isinstance(hook, hooks.Hook):
             raise exceptions.InvalidConfiguration(
                 '[aggregate_mirror] hooks: %s is not a hook' % name)
-    return list(hooks.values())
+    return list(loaded.values())
 
 
 def install(conf: cfg.ConfigOpts) -> None:
@@ -103,10 +103,10 @@ def install(conf: cfg.ConfigOpts) -> None:
         return
     option_values.check(conf)
     check_nova()
-    hooks = load(conf)
+    loaded = load(conf)
     mutes = not nova_aggregate_mirror.conf.observes(conf)
     for name in PARAMETERS:
-        setattr(api, name, _wrap(getattr(api, name), hooks, mutes))
+        setattr(api, name, _wrap(getattr(api, name), loaded, mutes))
     api.placement_client = _ClientProperty(api.placement_client.fget)
     LOG.info('Attached to nova\'s aggregate operations, hooks: %s%s',
              ', '.join(conf.aggregate_mirror.hooks), '' if mutes else
@@ -124,21 +124,21 @@ class _ClientProperty(property):
         return super().__get__(instance, owner)
 
 
-def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
+def _wrap(method: abc.Callable[..., Any], loaded: list[hooks.Hook],
           mutes: bool) -> abc.Callable[..., Any]:
-    """Return ``method`` with the hooks around it; its answer is unchanged."""
+    """Return ``method`` with hooks around it; its answer is unchanged."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
     def wrapped(api: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(api, context, *args, **kwargs)
-        operation = contract.Operation(
+        operation = hooks.Operation(
             method=method.__name__,
             aggregate_id=bound.arguments['aggregate_id'],
             host=bound.arguments.get('host_name', ''),
             request_id=getattr(context, 'global_id', None) or '',
             nova_request_id=getattr(context, 'request_id', None) or '')
-        states = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
+        states = [(hook, *_attempt(hook.before, operation)) for hook in loaded]
         replacements = (hook.replaces_mirroring
                         for hook, succeeded, _ in states if succeeded)
         token = _muted.set(mutes and any(replacements))
@@ -166,7 +166,7 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
     return wrapped
 
 
-def _attempt(call: abc.Callable[..., Any], operation: contract.Operation,
+def _attempt(call: abc.Callable[..., Any], operation: hooks.Operation,
              *state: Any) -> tuple[bool, Any]:
     """Call a part of a hook; return whether it succeeded, and its value."""
     try:

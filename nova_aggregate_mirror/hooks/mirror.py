@@ -17,7 +17,7 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.hooks import contract
+from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import journal
@@ -86,7 +86,7 @@ class Mirror:
             LOG.warning('Host aggregates cannot be mirrored to placement; '
                         'operations stay in the journal: %s', missing)
 
-    def before(self, operation: contract.Operation) -> _State | None:
+    def before(self, operation: hooks.Operation) -> _State | None:
         """Record the dirty host durably, or mark the aggregate as deleted.
 
         :returns: state for ``after``; None for the deletion of an aggregate
@@ -106,7 +106,7 @@ class Mirror:
                 return self._mark(operation, request, scope.aggregate_uuid)
         return None
 
-    def after(self, operation: contract.Operation, state: _State | None
+    def after(self, operation: hooks.Operation, state: _State | None
               ) -> None:
         """Converge the host and close its row, or remove the aggregate.
 
@@ -131,7 +131,7 @@ class Mirror:
             elif error:
                 self._report_deletion(operation, state, error)
 
-    def _request(self, operation: contract.Operation) -> _ApiRequest:
+    def _request(self, operation: hooks.Operation) -> _ApiRequest:
         """Return an API request's state; its first operation creates it."""
         key, process = operation.nova_request_id or operation, self._process()
         request: _ApiRequest | None = getattr(self._local, 'request', None)
@@ -144,7 +144,7 @@ class Mirror:
             request = self._local.request = _ApiRequest(key, process, budget)
         return request
 
-    def _scope(self, operation: contract.Operation, request: _ApiRequest
+    def _scope(self, operation: hooks.Operation, request: _ApiRequest
                ) -> source.Scope | None:
         """Read the scope and note its nodes; None if nova cannot be read."""
         failure, scope = None, None
@@ -173,7 +173,7 @@ class Mirror:
             request.nodes if scope.cells_down else frozenset())
         return scope
 
-    def _record(self, operation: contract.Operation, request: _ApiRequest,
+    def _record(self, operation: hooks.Operation, request: _ApiRequest,
                 scope: source.Scope | None) -> _State:
         """Try to write the row of an operation on a host."""
         process = request.process
@@ -199,7 +199,7 @@ class Mirror:
                       operation, request.failure, self._repair(operation))
         return _State(recorded=False, row=row, may_exist=may_exist)
 
-    def _mark(self, operation: contract.Operation, request: _ApiRequest,
+    def _mark(self, operation: hooks.Operation, request: _ApiRequest,
               uuid: str) -> _State:
         """Try to mark an aggregate as deleted by a user."""
         process = request.process
@@ -211,7 +211,7 @@ class Mirror:
                       self._repair(operation, uuid))
         return _State(recorded=failure is None, uuid=uuid)
 
-    def _converge(self, operation: contract.Operation, request: _ApiRequest,
+    def _converge(self, operation: hooks.Operation, request: _ApiRequest,
                   state: _State) -> None:
         """Converge and close, or remove the aggregate; raise what fails."""
         process, row = request.process, state.row
@@ -239,7 +239,7 @@ class Mirror:
                         'nova-compute creates it, and the next full sync '
                         'adds its aggregates', operation, node)
 
-    def _report_deletion(self, operation: contract.Operation, state: _State,
+    def _report_deletion(self, operation: hooks.Operation, state: _State,
                          error: exceptions.MirrorError) -> None:
         """Log that providers may have an aggregate that nova no longer has."""
         if operation.raised:
@@ -254,7 +254,7 @@ class Mirror:
         LOG.warning('%s: its deletion is not mirrored to placement: %s; %s',
                     operation, error, consequence)
 
-    def _hand_over(self, operation: contract.Operation, request: _ApiRequest,
+    def _hand_over(self, operation: hooks.Operation, request: _ApiRequest,
                    state: _State, row: journal.Row,
                    error: exceptions.MirrorError) -> None:
         """Hand over the row that has this error, and log where it is."""
@@ -284,7 +284,7 @@ class Mirror:
             LOG.warning('%s: %s is not mirrored to placement yet: %s; %s',
                         operation, operation.method, error, consequence)
 
-    def _repair(self, operation: contract.Operation, uuid: str = '') -> str:
+    def _repair(self, operation: hooks.Operation, uuid: str = '') -> str:
         """Return what repairs an operation without a record."""
         removes = operation.method == REMOVE or not operation.host
         if self._conf.aggregate_mirror.prune and not operation.host:

@@ -30,7 +30,7 @@ from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.explain import host_states
-from nova_aggregate_mirror.hooks import contract
+from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import report
@@ -224,7 +224,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
                  {self.other.uuid}),
                 ('remove_host_from_aggregate', sa.delete(members).where(
                     members.c.host == 'h3'), set())):
-            operation = contract.Operation(method, self.other.id, 'h3', 'req')
+            operation = hooks.Operation(method, self.other.id, 'h3', 'req')
             state = self.hook.before(operation)
             with api_db.get_engine().begin() as connection:
                 connection.execute(change)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.hooks import contract
+from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror import journal
@@ -257,7 +257,7 @@ class Mirror(mirror.Mirror):
         self.failed = False
         """Whether nova's method failed."""
 
-    def before(self, operation: contract.Operation) -> Any:
+    def before(self, operation: hooks.Operation) -> Any:
         cloud = self._parts.cloud
         if not operation.host:
             return self._before_delete(cloud.nova, operation)
@@ -272,7 +272,7 @@ class Mirror(mirror.Mirror):
         return kept
 
     def _before_delete(self, nova: simulated_nova.Nova,
-                       operation: contract.Operation) -> Any:
+                       operation: hooks.Operation) -> Any:
         uuid = nova.ids[int(operation.aggregate_id)]
         nova.deletions[uuid] += 1
         kept = super().before(operation)
@@ -283,7 +283,7 @@ class Mirror(mirror.Mirror):
             nova.deletions[uuid] -= 1
         return kept
 
-    def _converge(self, operation: contract.Operation, request: Any, kept: Any
+    def _converge(self, operation: hooks.Operation, request: Any, kept: Any
                   ) -> None:
         super()._converge(operation, request, kept)
         if kept.row:
@@ -307,7 +307,7 @@ def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
            request_id: str) -> None:
     """Handle one request in nova-api, as ``hooks`` wraps nova's method."""
     method, number, host = operation
-    about = contract.Operation(METHODS[method], number, host, request_id)
+    about = hooks.Operation(METHODS[method], number, host, request_id)
     hook.row, hook.failed = None, False
     kept = hook.before(about)
     failures = cloud.journal_failures

@@ -13,8 +13,8 @@ import testtools
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror.hooks import attach
-from nova_aggregate_mirror.hooks import contract
 from tests.unit import doubles
 
 API = 'nova.compute.api.AggregateAPI'
@@ -195,7 +195,7 @@ class TestWrapped(InstalledTest):
 
     def test_arguments_are_taken_as_nova_takes_them(self):
         """Arguments may be given by position, by name, or both."""
-        expected = contract.Operation(
+        expected = hooks.Operation(
             method='add_host_to_aggregate', aggregate_id=7, host='h1',
             request_id='req-global', nova_request_id=self.context.request_id)
         for args, kwargs in (

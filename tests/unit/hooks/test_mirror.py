@@ -13,7 +13,7 @@ from unittest import mock
 import fixtures
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.hooks import contract
+from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror import journal
@@ -95,7 +95,7 @@ class HookTest(doubles.TestCase):
             return answer
 
         hook = Mirror(Process(self, scope), error)
-        operation = contract.Operation(method, 1, host, 'req-of-the-user')
+        operation = hooks.Operation(method, 1, host, 'req-of-the-user')
         for _scope in scopes:
             state = hook.before(operation)
             hook.after(dataclasses.replace(operation, raised=raised), state)
@@ -134,7 +134,7 @@ class TestWithoutTheJournal(HookTest):
                 mock.patch.multiple(
                     provider_writes, converge=note, remove=note):
             hook = mirror.Mirror(self.conf)
-            operation = contract.Operation(method, 1, host, 'req-1')
+            operation = hooks.Operation(method, 1, host, 'req-1')
             hook.after(operation, hook.before(operation))
         recorded, patience = asked
         return recorded, patience
@@ -160,7 +160,7 @@ class TestRequest(HookTest):
         refused = exceptions.ServiceUnreachable('refused')
         hook = Mirror(Process(self, lambda *_what: source.Scope('agg')),
                       refused)
-        operation = contract.Operation(ADD, 1, 'h1', 'req', 'req')
+        operation = hooks.Operation(ADD, 1, 'h1', 'req', 'req')
         hook.before(operation)
         hook._of_test = Process(self, lambda *_what: source.Scope('agg'))
         self.assertIs(hook._of_test, hook._request(operation).process)
