@@ -18,7 +18,6 @@ import time
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
@@ -128,7 +127,7 @@ class Drain:
         self._unusable: exceptions.MirrorError | None = None
         """Why these could not be written, since a row was mirrored."""
         self._unclosed: set[str] = set()
-        self._suspension = lasting.Lasting(
+        self._suspension = metrics.Lasting(
             LOG.warning, 'Mirroring is suspended, operations stay in '
             'the journal: %s', 'Mirroring is resumed: placement and nova '
             'answer')

@@ -6,7 +6,6 @@ import time
 
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
@@ -28,7 +27,7 @@ class PeriodicAudit:
         self._figures = figures
         self._now = now
         self._due = now()
-        self._troubles = lasting.Lasting(
+        self._troubles = metrics.Lasting(
             LOG.warning, 'The audit of the servers is incomplete: %s',
             'The audit of the servers is complete again')
         self._misplaced = 0

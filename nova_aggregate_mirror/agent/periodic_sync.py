@@ -10,7 +10,6 @@ import time
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
@@ -56,14 +55,14 @@ class PeriodicSync:
         self._due = now()
         self._failing: dict[str, exceptions.MirrorError] = {}
         self._find_disagreements = disagreements
-        self._failures = lasting.Lasting(
+        self._failures = metrics.Lasting(
             LOG.warning, 'Full sync: %s',
             'Full sync: the previous errors are resolved')
-        self._disagreements = lasting.Lasting(
+        self._disagreements = metrics.Lasting(
             LOG.warning, 'The modes do not agree: %s', 'The modes agree again')
-        self._comparison = lasting.Lasting(
+        self._comparison = metrics.Lasting(
             LOG.info, 'Full sync, observed only. %s')
-        self._history = lasting.Lasting(
+        self._history = metrics.Lasting(
             LOG.warning, 'This sync is missing in the history: %s')
 
     def step(self) -> result.Result | None:

@@ -8,7 +8,6 @@ import time
 from oslo_log import log as logging
 
 from nova_aggregate_mirror.agent import drain
-from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
@@ -50,7 +49,7 @@ class Agent:
         self._troubles = dict[str, exceptions.Failure | None].fromkeys(
             ('drain', 'lease'))
         """Why a loop cannot work, per loop; None when it can."""
-        self._lasting = lasting.Lasting(
+        self._lasting = metrics.Lasting(
             LOG.error, 'The journal cannot be processed: %s',
             'The journal can be processed again')
         self._mutex = threading.Lock()

@@ -49,7 +49,7 @@ def logged():
             if not isinstance(node, ast.Call):
                 continue
             arguments, log = node.args, node.func
-            if ast.unparse(log) == 'lasting.Lasting':
+            if ast.unparse(log) == 'metrics.Lasting':
                 log, *arguments = arguments
             level = ast.unparse(log).removeprefix('LOG.')
             if level in LEVELS:
