@@ -21,6 +21,32 @@ AUDIT = 'audit'
 DIRECTIONS = ('missing', 'stale')
 """Of a difference: nova has the association, or only placement has it."""
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
+GAUGES = {
+    'journal_pending_rows': 'Operations that placement may not show yet.',
+    'journal_waiting_rows':
+        'Mirrored operations that stay in the journal until the agent closes '
+        'them.',
+    'journal_oldest_pending_seconds':
+        'Age of the oldest pending operation, from when this agent first saw '
+        'it.',
+    'uncompared_hosts':
+        'Member hosts that the last full sync could not compare: their cell '
+        'did not answer, or nova has no compute node for them.',
+    'brake_tripped':
+        '1 when the last full sync refused to remove stale associations.',
+    'leader': '1 on the agent that drains the journal and runs syncs.',
+    'observing':
+        '1 on the agent that compares with mode = observe, and changes '
+        'nothing in placement.',
+}
+"""Those without labels, which are 0 while another agent leads."""
+COUNTERS = {
+    'associations_added': 'Providers added to an aggregate.',
+    'associations_removed': 'Providers removed from an aggregate.',
+    'placement_conflicts':
+        'Writes that placement refused because the provider had changed.',
+}
+"""By loop, in the order in which they are counted."""
 
 
 class _Registry(prometheus_client.CollectorRegistry):
@@ -70,53 +96,36 @@ class Metrics:
             PREFIX + 'build', 'The release of the agent.',
             registry=self.registry).info({'version': api_processes.VERSION})
         self._create_families()
-        self._show_zeros()
 
     def _create_families(self) -> None:
-        self._pending = self._gauge(
-            'journal_pending_rows',
-            'Operations that placement may not show yet.')
-        self._waiting = self._gauge(
-            'journal_waiting_rows',
-            'Mirrored operations that stay in the journal until the agent '
-            'closes them.')
-        self._oldest = self._gauge(
-            'journal_oldest_pending_seconds',
-            'Age of the oldest pending operation, from when this agent first '
-            'saw it.')
+        self._gauges = {
+            name: self._gauge(name, text) for name, text in GAUGES.items()}
+        self._counters = [
+            prometheus_client.Counter(
+                PREFIX + name, text, ['loop'], registry=self.registry)
+            for name, text in COUNTERS.items()]
         self._converge = self._histogram(
             'converge_duration_seconds',
             'Duration of one batch of the journal.')
         self._sync = self._histogram(
             'sync_duration_seconds', 'Duration of one full sync.')
-        self._added = self._counter(
-            'associations_added', 'Providers added to an aggregate.')
-        self._removed = self._counter(
-            'associations_removed', 'Providers removed from an aggregate.')
-        self._conflicts = self._counter(
-            'placement_conflicts',
-            'Writes that placement refused because the provider had changed.')
         self._drift = self._gauge(
             'drift_associations',
             'Associations that the last full sync found missing or stale.',
             'zone', 'direction')
-        self._uncompared = self._gauge(
-            'uncompared_hosts',
-            'Member hosts that the last full sync could not compare: their '
-            'cell did not answer, or nova has no compute node for them.')
-        self._brake = self._gauge(
-            'brake_tripped',
-            '1 when the last full sync refused to remove stale associations.')
         self._success = self._gauge(
             'last_success_timestamp_seconds',
             'Unix time of the loop\'s last fully successful iteration.',
             'loop')
-        self._leader = self._gauge(
-            'leader', '1 on the agent that drains the journal and runs syncs.')
-        self._observer = self._gauge(
-            'observing',
-            '1 on the agent that compares with mode = observe, and changes '
-            'nothing in placement.')
+        # Export 0 for each label, so that it differs from an absent one.
+        for loop in ('drain', 'sync'):
+            for family in (*self._counters, self._success):
+                family.labels(loop)
+        for result in ('success', 'partial', 'failure'):
+            self._sync.labels(result)
+        for result in ('success', 'failure', 'unavailable'):
+            self._converge.labels(result)
+        self._set_drift({})
 
     def expect_audits(self, rules: abc.Iterable[str]) -> None:
         """Add the metrics of audits, with 0 for each rule; none if no rule."""
@@ -149,9 +158,9 @@ class Metrics:
 
         :param oldest: age of the oldest pending operation, in seconds
         """
-        self._pending.set(pending)
-        self._waiting.set(waiting)
-        self._oldest.set(oldest)
+        self._gauges['journal_pending_rows'].set(pending)
+        self._gauges['journal_waiting_rows'].set(waiting)
+        self._gauges['journal_oldest_pending_seconds'].set(oldest)
         if not pending:
             self._set_success('drain')
 
@@ -159,7 +168,7 @@ class Metrics:
                       removed: int, conflicts: int = 0) -> None:
         """Record that one batch of the journal was processed."""
         self._converge.labels(result).observe(seconds)
-        self._count_changes('drain', added, removed, conflicts)
+        self._count('drain', added, removed, conflicts)
         if result == 'success':
             self._set_success('drain')
 
@@ -176,11 +185,11 @@ class Metrics:
         """
         self.last_sync = result
         self._sync.labels(result).observe(seconds)
-        self._count_changes('sync', added, removed, conflicts)
+        self._count('sync', added, removed, conflicts)
         if drift is not None:
             self._set_drift(drift)
-            self._brake.set(refused)
-            self._uncompared.set(uncompared)
+            self._gauges['brake_tripped'].set(refused)
+            self._gauges['uncompared_hosts'].set(uncompared)
         if result == 'success':
             self._set_success('sync')
 
@@ -207,13 +216,12 @@ class Metrics:
         """
         if leads != self._leads:
             self._leads = leads
-            role = self._observer if self._is_observer else self._leader
-            role.set(leads)
+            role = 'observing' if self._is_observer else 'leader'
+            self._gauges[role].set(leads)
             self._show_audit()
         if not leads:
             self.last_sync = None
-            for gauge in (self._brake, self._pending, self._waiting,
-                          self._oldest, self._uncompared):
+            for gauge in self._gauges.values():
                 gauge.set(0)
             self._set_drift({})
 
@@ -241,18 +249,6 @@ class Metrics:
                 late.append('the %s loop has not started' % loop)
         return late
 
-    def _show_zeros(self) -> None:
-        """Export 0 for each label, so that it differs from an absent one."""
-        for loop in ('drain', 'sync'):
-            for family in (self._added, self._removed, self._conflicts,
-                           self._success):
-                family.labels(loop)
-        for result in ('success', 'partial', 'failure'):
-            self._sync.labels(result)
-        for result in ('success', 'failure', 'unavailable'):
-            self._converge.labels(result)
-        self._set_drift({})
-
     def _set_drift(self, drift: abc.Mapping[tuple[str, str], int]) -> None:
         # '' is for aggregates without a zone; its series always exist.
         counts = {**{('', direction): 0 for direction in DIRECTIONS}, **drift}
@@ -272,11 +268,9 @@ class Metrics:
             self._misplaced.labels(rule).set(0 if is_stale else count)
         self._audited.set(0 if is_stale else self._audited_servers)
 
-    def _count_changes(self, loop: str, added: int, removed: int,
-                       conflicts: int) -> None:
-        self._added.labels(loop).inc(added)
-        self._removed.labels(loop).inc(removed)
-        self._conflicts.labels(loop).inc(conflicts)
+    def _count(self, loop: str, *counts: int) -> None:
+        for counter, count in zip(self._counters, counts, strict=True):
+            counter.labels(loop).inc(count)
 
     def _set_success(self, loop: str) -> None:
         self._success.labels(loop).set(self._now())
@@ -285,10 +279,6 @@ class Metrics:
                ) -> prometheus_client.Gauge:
         return prometheus_client.Gauge(
             PREFIX + name, text, labels, registry=self.registry)
-
-    def _counter(self, name: str, text: str) -> prometheus_client.Counter:
-        return prometheus_client.Counter(
-            PREFIX + name, text, ['loop'], registry=self.registry)
 
     def _histogram(self, name: str, text: str) -> prometheus_client.Histogram:
         return prometheus_client.Histogram(
