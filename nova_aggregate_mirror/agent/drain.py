@@ -38,8 +38,7 @@ ROWS = 3 * BATCH + 1
 """Rows of a step that may hang: new, healthy and failed ones, a suspect."""
 SUSPECTS_TIME = 1.0
 """Seconds of a step in which further suspects are begun."""
-RETRIABLE_BACKOFF = 4.0
-LONGEST_BACKOFF = 30.0
+RETRIABLE_BACKOFF, LONGEST_BACKOFF = 4.0, 30.0
 """Maximum seconds between attempts of a row that fails while others succeed;
 the interval doubles each time. The first is for retriable errors."""
 DELAY_FACTOR = 5.0
@@ -128,9 +127,8 @@ class Drain:
         """Why these could not be written, since a row was mirrored."""
         self._unclosed: set[str] = set()
         self._suspension = metrics.Lasting(
-            LOG.warning, 'Mirroring is suspended, operations stay in '
-            'the journal: %s', 'Mirroring is resumed: placement and nova '
-            'answer')
+            LOG.warning, 'Mirroring is suspended, operations stay in the '
+            'journal: %s', 'Mirroring is resumed: placement and nova answer')
 
     def step(self) -> bool:
         """Mirror some batches; return whether more rows may be due now.
@@ -276,8 +274,6 @@ class Drain:
         now = self._now()
         over = {cell for cell, pause in self._pauses.items()
                 if pause.until <= now}
-        if not over:
-            return []
         probes: dict[str, tuple[float, str]] = {}
         for id, row in self._known.items():
             if row.cells and row.cells <= over and not row.is_suspect:
@@ -402,10 +398,9 @@ class Drain:
             if self._pauses[cell].until <= start:
                 self._pauses[cell].extend(now)
 
-    def _handle_errors(
-            self, errors: dict[journal.Row, exceptions.MirrorError],
-            waiting: set[journal.Dirty], locks: lock_waits.RowLocks,
-            start: float, is_alone: bool) -> None:
+    def _handle_errors(self, errors: dict[journal.Row, exceptions.MirrorError],
+                       waiting: set[journal.Dirty], locks: lock_waits.RowLocks,
+                       start: float, is_alone: bool) -> None:
         """Record why rows are not in sync, and let them wait.
 
         :param errors: loses those that say nothing about their row
@@ -466,9 +461,8 @@ class Drain:
 
     def _probe(self) -> bool:
         """Check that placement and nova answer; suspend mirroring if not."""
-        failure = exceptions.failure_of(
-            self._reconciler.placement.probe) or exceptions.failure_of(
-                self._reconciler.nova.aggregates)
+        failure = (exceptions.failure_of(self._reconciler.placement.probe)
+                   or exceptions.failure_of(self._reconciler.nova.aggregates))
         self._outage = bool(failure)
         self._suspension.follow(failure.failure if failure else None)
         return not self._outage

@@ -58,13 +58,12 @@ class _Registry(prometheus_client.CollectorRegistry):
 
     def __init__(self, region: str) -> None:
         super().__init__()
-        self._region = region
+        self._labels = {'region': region}
 
     def collect(self) -> abc.Iterator[prometheus_client.Metric]:
         for family in super().collect():
             family.samples = [
-                sample._replace(labels={
-                    **sample.labels, 'region': self._region})
+                sample._replace(labels=sample.labels | self._labels)
                 for sample in family.samples
                 if not sample.name.endswith('_created')]
             yield family
@@ -83,8 +82,6 @@ class Metrics:
         self._now = now
         self._clock = clock
         self._beats: dict[str, float] = {}
-        self._misplaced_by_rule: abc.Mapping[str, int] = {}
-        self._audited_servers = 0
         self._drift_labels: frozenset[tuple[str, str]] = frozenset()
         self._leads: bool | None = None  # None before the mode is set
         self._is_observer = False
@@ -115,8 +112,7 @@ class Metrics:
             'zone', 'direction')
         self._success = self._gauge(
             'last_success_timestamp_seconds',
-            'Unix time of the loop\'s last fully successful iteration.',
-            'loop')
+            "Unix time of the loop's last fully successful iteration.", 'loop')
         # Export 0 for each label, so that it differs from an absent one.
         for loop in ('drain', 'sync'):
             for family in (*self._counters, self._success):
@@ -141,9 +137,8 @@ class Metrics:
             self._misplaced.clear()
         elif rules:
             self._misplaced = self._gauge(
-                'misplaced_servers',
-                'Servers that the last audit found on a host that contradicts '
-                'their request.', 'rule')
+                'misplaced_servers', 'Servers that the last audit found on a '
+                'host that contradicts their request.', 'rule')
             self._audited = self._gauge(
                 'audited_servers', 'Servers that the last audit has compared.')
             self._audit = self._histogram(

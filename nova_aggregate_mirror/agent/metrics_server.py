@@ -88,7 +88,6 @@ class Server:
         self._socket.close()
 
     def _serve(self) -> None:
-        """Serve clients until the server closes."""
         while not self._closing.is_set():
             ready = self._selector.select(INTERVAL)
             if self._socket not in self._selector.get_map():

@@ -26,10 +26,9 @@ Audit = abc.Callable[[abc.Callable[[], bool]], None]
 class Agent:
     """Agent with a thread for each loop: drain, lease, sync and audit."""
 
-    def __init__(self, drain: drain.Drain,
-                 sync: periodic_sync.PeriodicSync, lease: lease.Lease,
-                 binding: binding.Binding, figures: metrics.Metrics,
-                 stop: threading.Event,
+    def __init__(self, drain: drain.Drain, sync: periodic_sync.PeriodicSync,
+                 lease: lease.Lease, binding: binding.Binding,
+                 figures: metrics.Metrics, stop: threading.Event,
                  audit: Audit | None = None, observes: bool = False) -> None:
         self._drain = drain
         self._sync = sync
