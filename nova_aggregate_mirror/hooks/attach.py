@@ -133,8 +133,7 @@ def _wrap(method: abc.Callable[..., Any], loaded: list[hooks.Hook],
     def wrapped(api: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(api, context, *args, **kwargs)
         operation = hooks.Operation(
-            method=method.__name__,
-            aggregate_id=bound.arguments['aggregate_id'],
+            method.__name__, bound.arguments['aggregate_id'],
             host=bound.arguments.get('host_name', ''),
             request_id=getattr(context, 'global_id', None) or '',
             nova_request_id=getattr(context, 'request_id', None) or '')

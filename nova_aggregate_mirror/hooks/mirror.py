@@ -106,8 +106,7 @@ class Mirror:
                 return self._mark(operation, request, scope.aggregate_uuid)
         return None
 
-    def after(self, operation: hooks.Operation, state: _State | None
-              ) -> None:
+    def after(self, operation: hooks.Operation, state: _State | None) -> None:
         """Converge the host and close its row, or remove the aggregate.
 
         A row that could not be closed is handed over.

@@ -131,9 +131,8 @@ class Process:
         if self.rows.has_others(row):
             return False
         try:
-            return all(
-                self.placement.get(provider).generation == generation
-                for provider, generation in sorted(generations.items()))
+            return all(self.placement.get(provider).generation == generation
+                       for provider, generation in sorted(generations.items()))
         except exceptions.MirrorError:
             # The next converge has the same error and reports it.
             return False
