@@ -159,8 +159,7 @@ def _of_driver(error: BaseException) -> causes.Cause | None:
     states = [getattr(error, name, None) for name in ('sqlstate', 'pgcode')]
     codes = [code for code in (*error.args[:1], *states)
              if isinstance(code, (int, str)) and code in _CODES]
-    cause = (_CODES[codes[0]] if codes
-             else _CLASSES.get(type(error).__name__))
+    cause = _CODES[codes[0]] if codes else _CLASSES.get(type(error).__name__)
     if cause in (causes.TABLE, causes.COLUMN):
         name = missing(error)
         return causes.lacking(cause, name) if name else cause

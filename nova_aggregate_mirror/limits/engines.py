@@ -224,8 +224,7 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     # Before oslo.db's filters: they call a lost lock a deadlock.
     sa.event.remove(engine, 'handle_error', exc_filters.handler)
     sa.event.listen(engine, 'handle_error', _classify)
-    sa.event.listen(
-        engine, 'handle_error', exc_filters.handler, retval=True)
+    sa.event.listen(engine, 'handle_error', exc_filters.handler, retval=True)
     return engine
 
 
@@ -308,9 +307,8 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
     for event, cause in (('do_connect', causes.NOT_ASKED),
                          ('before_cursor_execute', causes.NOT_ASKED_FURTHER),
                          ('commit', causes.NOT_ASKED_FURTHER)):
-        sa.event.listen(
-            engine, event, functools.partial(begin_request, cause))
-    milliseconds = int(limits.answer * AT_SERVER * 1000)
+        sa.event.listen(engine, event, functools.partial(begin_request, cause))
+    answer_ms = int(limits.answer * AT_SERVER * 1000)
     if engine.dialect.name == 'postgresql':
         @sa.event.listens_for(engine, 'begin')
         def begin(connection: sa.engine.Connection) -> None:
@@ -319,12 +317,11 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
             connection.exec_driver_sql(
                 "SELECT set_config('statement_timeout', '%d', true), "
                 "set_config('lock_timeout', '%d', true)" % (
-                    milliseconds, limits.lock_wait * 1000))
+                    answer_ms, limits.lock_wait * 1000))
 
     # MariaDB executes the first comment only, MySQL the second only.
     _at_connect(engine, 'SET SESSION innodb_lock_wait_timeout = %d '
                 '/*M!100101 , max_statement_time = %g */ '
                 '/*!50708 , max_execution_time = %d */' % (
-                    max(1, limits.lock_wait), milliseconds / 1000,
-                    milliseconds))
+                    max(1, limits.lock_wait), answer_ms / 1000, answer_ms))
     return engine
