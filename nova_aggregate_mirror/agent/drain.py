@@ -332,9 +332,8 @@ class Drain:
             self._figures.observe_drain(
                 result, self._now() - start, *associations.counts(outcome),
                 outcome.conflicts)
-        own_failures = {row for row, error in errors.items()
-                        if not _is_shared(error)}
-        return bool((set(rows) - errors.keys()) | (fresh & own_failures))
+        own = {row for row, error in errors.items() if not _is_shared(error)}
+        return bool((set(rows) - errors.keys()) | (fresh & own))
 
     def _read(self, ids: list[str]) -> list[journal.Row]:
         """Read rows, in the given order; forget those that are gone."""
@@ -346,9 +345,8 @@ class Drain:
 
     def _may_run(self, id: str) -> bool:
         """Check whether the operation of a row may still run."""
-        known = self._known[id]
-        return known.brief.running and (
-            self._now() - known.since < self._longest)
+        row = self._known[id]
+        return row.brief.running and self._now() - row.since < self._longest
 
     def _settle(self, row: journal.Row, locks: lock_waits.RowLocks) -> None:
         """Forget a row that is in sync, or let it wait."""
@@ -379,9 +377,8 @@ class Drain:
                       silent: frozenset[str], start: float) -> None:
         """Let rows wait for the cells that are silent, and for no other."""
         now = self._now()
-        heard = (cells[row] for row in cells
-                 if not _is_shared(errors.get(row)))
-        answered = frozenset().union(*heard) - silent
+        own = (cells[row] for row in cells if not _is_shared(errors.get(row)))
+        answered = frozenset().union(*own) - silent
         if answered:
             for known in self._known.values():
                 if known.cells & answered:
@@ -406,8 +403,7 @@ class Drain:
         :param errors: loses those that say nothing about their row
         :raises JournalUnavailable: hosts are in sync, but not their rows
         """
-        failed = {row: error for row, error in errors.items()
-                  if not error.cells}
+        failed = {row: exc for row, exc in errors.items() if not exc.cells}
         if failed and (self._stopping() or not self._probe()):
             for row in failed:
                 self._known[row.id].wait(self._now())

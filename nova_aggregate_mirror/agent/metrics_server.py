@@ -172,8 +172,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
     :raises OSError: when the address cannot be used
     """
-    listener = socket.socket(
-        socket.AF_INET6 if ':' in host else socket.AF_INET)
+    family = socket.AF_INET6 if ':' in host else socket.AF_INET
+    listener = socket.socket(family)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
@@ -204,9 +204,8 @@ class _Handler(server.BaseHTTPRequestHandler):
         path = self.path.partition('?')[0]
         if path == '/metrics':
             # The format that each scraper reads, whatever it prefers.
-            encode, content_type = exposition.choose_encoder('')
-            self._answer(200, content_type,
-                         encode(self._owner.figures.registry))
+            encode, kind = exposition.choose_encoder('')
+            self._answer(200, kind, encode(self._owner.figures.registry))
         elif path == '/healthz':
             late = self._owner.figures.late(self._owner.limits())
             self._answer_json(

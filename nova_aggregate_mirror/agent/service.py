@@ -91,11 +91,10 @@ class Agent:
                         'is not released and will expire', seconds,
                         ', '.join(sorted(late)))
         elif self._holds:
-            failure = exceptions.failure_of(
+            exc = exceptions.failure_of(
                 self._lease.release, exceptions.JournalUnavailable)
-            if failure:
-                LOG.info('The lease is not released and will expire: %s',
-                         failure)
+            if exc:
+                LOG.info('The lease is not released and will expire: %s', exc)
         return all(ended.is_set() for ended in self._ended.values())
 
     def state(self) -> dict[str, str]:
@@ -136,7 +135,7 @@ class Agent:
                     seconds = IDLE_INTERVAL
         except exceptions.JournalUnavailable as exc:
             trouble = exc.failure
-        self._log_trouble('drain', trouble)
+        self._report('drain', trouble)
         return seconds
 
     def _lease_step(self) -> float:
@@ -154,7 +153,7 @@ class Agent:
             leads = self._holds
         except exceptions.MirrorError as exc:
             trouble = exc.failure
-        self._log_trouble('lease', trouble)
+        self._report('lease', trouble)
         self._log_role(leads)
         self._leads = leads
         with self._mutex:
@@ -191,8 +190,7 @@ class Agent:
             LOG.info('This agent %s', role)
         self._role = role
 
-    def _log_trouble(self, loop: str, trouble: exceptions.Failure | None
-                     ) -> None:
+    def _report(self, loop: str, trouble: exceptions.Failure | None) -> None:
         """Log a lasting problem once, whichever loop finds it first."""
         with self._mutex:
             self._troubles[loop] = trouble

@@ -232,7 +232,7 @@ class TestAgent(case.AgentTest):
             for text in ('refused', 'is not a journal'))
         for loop, trouble in (('lease', refused), ('drain', refused),
                               ('lease', wrong), ('lease', refused)):
-            self.running._log_trouble(loop, trouble)
+            self.running._report(loop, trouble)
         self.assertEqual(2, self.messages.output.count(
             'The journal cannot be processed'))
 
