@@ -22,13 +22,12 @@ _CODES = {
     **dict.fromkeys((1290, 1792, 1836, '25006'), causes.READ_ONLY),
     **dict.fromkeys((1021, 1114, '53100'), causes.FULL),
     **dict.fromkeys((1040, '53300'), causes.CROWDED),
-    1203: causes.CROWDED_BY_USER, 1226: causes.USED_UP,
-    1129: causes.BLOCKED, 1130: causes.HOST,
+    1203: causes.CROWDED_BY_USER, 1226: causes.USED_UP, 1129: causes.BLOCKED,
+    1130: causes.HOST, '57P03': causes.STARTING,
     **dict.fromkeys((2006, 2013, '57P01'), causes.CLOSED),
     **dict.fromkeys((1969, 3024, '57014'), causes.STOPPED_STATEMENT),
     **dict.fromkeys((1146, '42P01'), causes.TABLE),
     **dict.fromkeys((1054, '42703'), causes.COLUMN),
-    '57P03': causes.STARTING,
 }
 # Texts of libpq, of its driver psycopg, and of a PostgreSQL server that does
 # not accept a connection.
@@ -49,8 +48,7 @@ _LIBPQ = (
     (r'server closed the connection', causes.CLOSED),
 )
 # Each server and SQLite quotes and spells it in another way.
-_MISSING = re.compile(r'(table|relation|column):? [\'"]?([\w.]+)',
-                      re.IGNORECASE)
+_MISSING = re.compile(r'(table|relation|column):? [\'"]?([\w.]+)', re.I)
 # Of oslo.db and SQLAlchemy, by name: clients of HTTP services have neither.
 _CLASSES = {'DBNonExistentTable': causes.TABLE,
             'NoSuchModuleError': causes.DRIVERLESS}
@@ -86,27 +84,26 @@ def chain(exc: BaseException, handled: BaseException | None = None
     return errors
 
 
-def of_socket(error: BaseException) -> causes.Cause | None:
+def of_socket(exc: BaseException) -> causes.Cause | None:
     """Return what a peer did; None if the error does not say so."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return causes.certificate_refused(
-            error.verify_code, error.verify_message)
-    if isinstance(error, ConnectionRefusedError):
+    if isinstance(exc, ssl.SSLCertVerificationError):
+        return causes.certificate_refused(exc.verify_code, exc.verify_message)
+    if isinstance(exc, ConnectionRefusedError):
         return causes.REFUSED
-    if isinstance(error, (ConnectionError, ssl.SSLEOFError)):
+    if isinstance(exc, (ConnectionError, ssl.SSLEOFError)):
         # Also of a connection that was kept, and that the peer has closed.
         return causes.DISCONNECTED
-    if isinstance(error, ssl.SSLError):
+    if isinstance(exc, ssl.SSLError):
         return causes.TLS.with_detail(
-            ': %s' % error.reason if error.reason else '')
-    if isinstance(error, socket.gaierror):
+            ': %s' % exc.reason if exc.reason else '')
+    if isinstance(exc, socket.gaierror):
         return causes.UNRESOLVED
-    if not isinstance(error, OSError) or not error.errno:
+    if not isinstance(exc, OSError) or not exc.errno:
         return None
-    text = os.strerror(error.errno)
-    if error.filename:
-        return causes.FILE.with_detail((error.filename, text))
-    if error.errno in (errno.EMFILE, errno.ENFILE):
+    text = os.strerror(exc.errno)
+    if exc.filename:
+        return causes.FILE.with_detail((exc.filename, text))
+    if exc.errno in (errno.EMFILE, errno.ENFILE):
         return causes.DESCRIPTORS
     return causes.UNREACHABLE.with_detail(text)
 

@@ -87,10 +87,9 @@ class Limits:
     """Seconds without an attempt after a database did not answer."""
 
     @classmethod
-    def of_call(cls, inline_timeout: float, inline_backoff: float) -> 'Limits':
+    def of_call(cls, timeout: float, inline_backoff: float) -> 'Limits':
         """Return the limits of nova-api, whose calls have a deadline."""
-        return cls(max(1.0, min(PATIENCE, inline_timeout // 2.5)),
-                   inline_backoff)
+        return cls(max(1.0, min(PATIENCE, timeout // 2.5)), inline_backoff)
 
     @property
     def least(self) -> float:
@@ -205,9 +204,8 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
 
     :param overrides: replace oslo.db's ``settings`` of the same name
     """
-    parameters = inspect.signature(engines.create_engine).parameters
-    arguments = {name: settings[name] for name in settings
-                 if name in parameters}
+    accepted = inspect.signature(engines.create_engine).parameters
+    arguments = {name: settings[name] for name in settings if name in accepted}
     # By default oslo.db retries the first connection for 100 seconds.
     arguments |= {'max_retries': 0, **overrides}
     if url.get_backend_name() != 'sqlite':
