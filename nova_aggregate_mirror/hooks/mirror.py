@@ -146,10 +146,9 @@ class Mirror:
     def _scope(self, operation: hooks.Operation, request: _ApiRequest
                ) -> source.Scope | None:
         """Read the scope and note its nodes; None if nova cannot be read."""
-        failure, scope = None, None
+        failure, scope, number = None, None, int(operation.aggregate_id)
         try:
-            scope = request.process.source.scope(
-                int(operation.aggregate_id), operation.host)
+            scope = request.process.source.scope(number, operation.host)
         except exceptions.Retriable as exc:
             # Logged after this block; see ``failure_of``.
             failure = exc
@@ -163,8 +162,7 @@ class Mirror:
                         dataclasses.replace(silence, consequence=LEFT))
         for aggregate in sorted(scope.invalid_aggregates):
             # Nothing is removed from a host that is in any of these.
-            if (operation.method == REMOVE
-                    or aggregate.id == int(operation.aggregate_id)):
+            if operation.method == REMOVE or aggregate.id == number:
                 LOG.warning('%s: it is not mirrored completely: %s: %s',
                             operation, aggregate.problem, aggregate.step)
         # A cell that is down may have nodes of the previous operation.
@@ -215,7 +213,7 @@ class Mirror:
         """Converge and close, or remove the aggregate; raise what fails."""
         process, row = request.process, state.row
 
-        def reconcile() -> outcome.Outcome:
+        def call() -> outcome.Outcome:
             if not row:
                 return provider_writes.remove(
                     process.unrecorded, state.uuid, PATIENTLY)
@@ -224,8 +222,7 @@ class Mirror:
                     row, state.memberships, state.recorded)
             return process.converge(row, PATIENTLY, recorded=False)
 
-        result = process.reconcile(
-            reconcile, operation.request_id, state.recorded)
+        result = process.reconcile(call, operation.request_id, state.recorded)
         errors = result.unfinished if row else result.failed
         for error in errors.values():
             # Without a record, a row that cannot be closed is no failure: the
