@@ -16,7 +16,6 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import filter_table
 
@@ -53,7 +52,7 @@ def filters(deployment: checks.Deployment) -> checks.Findings:
 
 def _outside_segments(call: errors.Call, answer: Any) -> frozenset[str]:
     """Parse the UUIDs of the providers that are no network segments."""
-    listed = responses.providers(call, answer)
+    listed = client.parse_list(call, answer)
     names = {entry.get('name') for entry in answer['resource_providers']}
     return frozenset(
         uuid for uuid in listed if SEGMENT % uuid not in names)

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement client: read memberships, write the aggregates of a provider."""
+"""Placement client: read memberships, write the aggregates of a provider.
+
+Long because it also parses and checks what placement answers.
+"""
 
 from collections import abc
 import contextlib
 import contextvars
 import dataclasses
 import functools
+import json
 import math
 import os
 from typing import Any
@@ -15,14 +19,18 @@ import uuid
 
 from oslo_config import cfg
 from oslo_log import log as logging
+from oslo_utils import uuidutils
+import requests
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import isolation
-from nova_aggregate_mirror.placement import responses
+from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
 
@@ -38,9 +46,18 @@ LONGEST = 200  # Characters of a path in an error message.
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
 
-Provider = responses.Provider
 Result = TypeVar('Result')
 Parse = abc.Callable[[errors.Call, dict[str, Any]], Result]
+
+
+@dataclasses.dataclass(frozen=True)
+class Provider:
+    """Aggregates of a resource provider, as placement returned them."""
+
+    uuid: str
+    aggregates: frozenset[str]
+    generation: int
+    """Placement accepts a write only if it has not changed."""
 
 
 class Client:
@@ -102,7 +119,7 @@ class Client:
             path += '?' + urllib.parse.urlencode(query, safe=':,')
         if query.keys() - {'member_of'}:
             version = MICROVERSION
-        return self.read(path, responses.providers, version=version)
+        return self.read(path, parse_list, version=version)
 
     def probe(self) -> None:
         """Request a provider that cannot exist, to check placement."""
@@ -126,9 +143,8 @@ class Client:
 
     def get(self, provider: str) -> Provider:
         """Read the aggregates and the generation of a provider."""
-        return self.read(
-            AGGREGATES % provider, functools.partial(
-                responses.provider, uuid=provider), provider)
+        return self.read(AGGREGATES % provider, functools.partial(
+            parse_provider, provider=provider), provider)
 
     def aggregates(self, provider: str) -> frozenset[str]:
         """Read the aggregates of a provider; empty if it does not exist."""
@@ -149,7 +165,7 @@ class Client:
                 'PUT', AGGREGATES % provider.uuid, provider.uuid, json={
                     'aggregates': sorted(aggregates),
                     'resource_provider_generation': provider.generation})
-            written = responses.provider(call, answer, provider.uuid)
+            written = parse_provider(call, answer, provider.uuid)
             if written.aggregates != aggregates:
                 raise call.malformed('other aggregates than those written')
             if written.generation <= provider.generation:
@@ -220,7 +236,7 @@ class Client:
                 slot.drop(slot.target)
             raise
         call = dataclasses.replace(call, url=slot.endpoint)
-        document = responses.document(call, response, provider)
+        document = parse_document(call, response, provider)
         if self._announces and not slot.is_announced:
             slot.is_announced = True
             LOG.info('Placement answers: %s', self.endpoint())
@@ -245,3 +261,73 @@ class Client:
                 # The next request looks at the catalog.
                 slot.is_suspect = True
             raise
+
+
+def parse_document(call: errors.Call, response: requests.Response,
+                   provider: str | None) -> dict[str, Any]:
+    """Parse the JSON object of a response, for any or for one provider."""
+    try:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError):
+        body = None
+    if response.status_code != 200:
+        raise _refusal(call, response, body, provider)
+    if not isinstance(body, dict):
+        raise errors.unexpected(call, response, '', exceptions.MalformedAnswer,
+                                causes.UNUSABLE)
+    return body
+
+
+def parse_list(call: errors.Call, answer: dict[str, Any]) -> frozenset[str]:
+    """Parse the UUIDs in a list of resource providers."""
+    entries = answer.get('resource_providers')
+    if not isinstance(entries, list):
+        raise call.malformed('no list of providers')
+    values = [entry.get('uuid') if isinstance(entry, dict) else None
+              for entry in entries]
+    return frozenset(map(uuids.canonical, _uuids(call, values)))
+
+
+def parse_provider(call: errors.Call, answer: dict[str, Any], provider: str
+                   ) -> Provider:
+    """Parse the aggregates and the generation of a provider."""
+    aggregates = answer.get('aggregates')
+    generation = answer.get('resource_provider_generation')
+    if not isinstance(aggregates, list):
+        raise call.malformed('no list of aggregates')
+    if not isinstance(generation, int) or isinstance(generation, bool):
+        raise call.malformed('no provider generation')
+    return Provider(provider, _uuids(call, aggregates), generation)
+
+
+def _uuids(call: errors.Call, values: list[Any]) -> frozenset[str]:
+    """Check that all are UUIDs, and return them as they are spelled."""
+    if not all(isinstance(value, str) and uuidutils.is_uuid_like(value)
+               for value in values):
+        raise call.malformed('an entry without a UUID')
+    return frozenset(values)
+
+
+def _refusal(call: errors.Call, response: requests.Response,
+             body: object, provider: str | None) -> exceptions.MirrorError:
+    """Create the error for a status other than 200."""
+    status, error = response.status_code, dict[str, Any]()
+    match body:
+        case {'errors': [{'status': code} as document, *_]} if code == status:
+            # An error document of placement itself.
+            error = document
+    detail = str(error.get('detail', ''))
+    kind, cause = library_errors.meaning_of_status(status), None
+    if status == 404 and provider and provider in detail:
+        # Placement does not quote the UUID in the 404 of an unknown path.
+        kind, cause = exceptions.ProviderNotFound, causes.NO_PROVIDER
+    elif error.get('code') == 'placement.concurrent_update' and status == 409:
+        kind, cause = exceptions.GenerationConflict, causes.CHANGED
+    elif kind is exceptions.RequestRejected and not error:
+        # Something else than placement has answered.
+        kind = exceptions.MalformedAnswer
+    refusal = errors.unexpected(call, response, detail, kind, cause)
+    # Only placement itself understands the request.
+    is_understood = bool(cause) or (status == 400 and bool(error))
+    refusal.may_have_moved = not is_understood
+    return refusal

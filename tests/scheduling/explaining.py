@@ -26,7 +26,6 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
@@ -62,7 +61,7 @@ class Placement(client.Client):
         response = report.report_client_singleton().get(path, version=version)
         call = errors.Call(
             lambda: openstack_options.party('placement'), 'GET %s' % path)
-        return parse(call, responses.document(call, response, provider))
+        return parse(call, client.parse_document(call, response, provider))
 
     def put(self, *_arguments: Any) -> Any:
         raise AssertionError('an explanation writes nothing')

@@ -14,7 +14,6 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror.scheduler import filter_table
 from tests import placement_service
 from tests.unit import doubles
@@ -237,7 +236,7 @@ class TestSharing(servers.LoopbackTestCase):
         self.placement.set_traits(PROVIDER, 'MISC_SHARES_VIA_AGGREGATE')
         get = client.Client.get
 
-        def late(reader: client.Client, provider: str) -> responses.Provider:
+        def late(reader: client.Client, provider: str) -> client.Provider:
             self.placement.delete_provider(provider)
             return get(reader, provider)
 
