@@ -28,7 +28,6 @@ from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.reconcile import row_drain
 
 LOG = logging.getLogger(__name__)
 
@@ -307,7 +306,7 @@ class Drain:
             known = self._known[row.id]
             known.is_suspect = True
             known.due = start + (LONGEST_BACKOFF if is_alone else 0.0)
-        outcome = row_drain.drain(
+        outcome = reconciler.drain(
             self._reconciler, rows, locks, self._patience if is_alone else 0.0)
         unfinished = outcome.unfinished
         errors = {row: unfinished[row.dirty] for row in rows
@@ -321,7 +320,7 @@ class Drain:
         result = 'failure'
         try:
             self._handle_errors(
-                errors, row_drain.waiting(outcome), locks, start, is_alone)
+                errors, reconciler.waiting(outcome), locks, start, is_alone)
             if not locks.locked and all(
                     isinstance(error, exceptions.Stopped)
                     for error in errors.values()):

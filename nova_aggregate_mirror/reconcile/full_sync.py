@@ -24,7 +24,6 @@ from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
-from nova_aggregate_mirror.reconcile import row_drain
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import uuids
@@ -81,7 +80,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)
     if request.feeds_ledger:
-        row_drain.write_journal(outcome, lambda: mirror.ledger.remember(
+        reconciler.write_journal(outcome, lambda: mirror.ledger.remember(
             compared.nova.aggregates))
     mode = provider_writes.Mode(
         prune=prune, write=request.write, only=compared.only,
@@ -104,7 +103,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     removable = (survey.find_foreign(mirror, compared, outcome)
                  if request.foreign else frozenset[str]())
     if request.feeds_ledger and not compared.hosts and not compared.only:
-        row_drain.write_journal(outcome, lambda: mirror.ledger.observe(
+        reconciler.write_journal(outcome, lambda: mirror.ledger.observe(
             compared.nova.aggregates, compared.without_provider()))
     return Result(
         outcome, compared.requested_nova(),
@@ -186,7 +185,7 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
             mirror.placement, mirror.placement.providers(),
             mirror.nova.read_all())
     if request.write:
-        return row_drain.drain(mirror, rows)
+        return reconciler.drain(mirror, rows)
     return mirror.converge((row.dirty for row in rows), provider_writes.Mode(
         write=False, patience=math.inf))
 

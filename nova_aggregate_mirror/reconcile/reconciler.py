@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reconciliation of dirty hosts and of deleted aggregates."""
+"""Reconciliation of dirty hosts, journal rows and deleted aggregates."""
 
 from collections import abc
 import dataclasses
+import functools
+import math
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
@@ -42,3 +45,77 @@ class Reconciler(context.Context):
                 # The next batches wait for no more conflicts.
                 mode = dataclasses.replace(mode, retries=False)
         return result
+
+
+def drain(mirror: Reconciler, rows: abc.Collection[journal.Row],
+          locks: lock_waits.RowLocks | None = None,
+          patience: float = math.inf) -> outcome.Outcome:
+    """Converge the hosts of these rows; close the rows handed over.
+
+    The row of an operation that may still run is converged and kept.
+
+    :param patience: see ``provider_writes.Mode``
+    """
+    locks = locks or lock_waits.RowLocks()
+    running = [row for row in rows if row.running]
+    handed_over = [row for row in rows if not row.running]
+    result = mirror.converge(
+        (row.dirty for row in handed_over),
+        provider_writes.Mode(always=True, patience=patience))
+    if mirror.rows:
+        _write_in_sync(result, handed_over, locks, mirror.rows.close)
+    # What other operations of its request share with it is converged above.
+    result.add(mirror.converge(
+        {row.dirty for row in running} - result.hosts.keys(),
+        provider_writes.Mode(patience=patience)))
+    # A failure clears ``mirrored_at``; a stop, or a cell that does not answer
+    # but may have nodes of the host, does not.
+    failed = {
+        dirty for dirty, error in result.unfinished.items()
+        if not isinstance(error, exceptions.Stopped)} - waiting(result)
+    unmirrored = [row.id for row in rows if row.mirrored_at is not None
+                  and row.dirty in failed]
+    if mirror.rows and unmirrored:
+        write_journal(result, functools.partial(
+            locks.write, mirror.rows.set_pending, unmirrored))
+    if mirror.rows:
+        _write_in_sync(result, running, locks, mirror.rows.set_mirrored)
+    for error in locks.locked.values():
+        result.failed.setdefault(outcome.JOURNAL, error)
+    return result
+
+
+def _write_in_sync(result: outcome.Outcome, rows: abc.Iterable[journal.Row],
+                   locks: lock_waits.RowLocks,
+                   statement: abc.Callable[[list[str]], object]) -> None:
+    """Write to those of the rows that are in sync.
+
+    If that fails, none of them is known to be, so that each is tried again.
+    """
+    ids = [row.id for row in rows if not result.hosts[row.dirty]]
+    try:
+        locks.write(statement, ids)
+    except exceptions.JournalUnavailable as exc:
+        # Changes made in placement must still be reported.
+        result.failed[outcome.JOURNAL] = exc
+        for row in rows:
+            result.hosts[row.dirty] = result.hosts[row.dirty] or exc
+
+
+def waiting(result: outcome.Outcome) -> set[journal.Dirty]:
+    """Return unfinished requests of hosts whose own cells have answered.
+
+    They are in sync but for nodes that another cell, which does not answer,
+    may have.
+    """
+    return {dirty for dirty, error in result.unfinished.items()
+            if outcome.Subject(outcome.HOST, dirty.host) not in result.failed
+            and isinstance(error, exceptions.CellUnavailable)}
+
+
+def write_journal(result: outcome.Outcome, write: abc.Callable[[], None]
+                  ) -> None:
+    """Write to the journal; record a failure without aborting the run."""
+    failure = exceptions.failure_of(write, exceptions.JournalUnavailable)
+    if failure:
+        result.failed[outcome.JOURNAL] = failure

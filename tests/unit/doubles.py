@@ -20,7 +20,6 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.reconcile import row_drain
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import node_locations
 
@@ -240,7 +239,7 @@ class TestCase(testtools.TestCase):
 
     def drain(self) -> outcome.Outcome:
         """Converge all rows of the journal, and close the handed-over rows."""
-        return row_drain.drain(self.reconciler, self.journal.rows.all())
+        return reconciler.drain(self.reconciler, self.journal.rows.all())
 
 
 def make_conf(test: testtools.TestCase) -> cfg.ConfigOpts:

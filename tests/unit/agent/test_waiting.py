@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.reconcile import row_drain
+from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 from tests.unit import doubles
 
@@ -440,14 +440,14 @@ class TestBatches(WaitingTest):
     def setUp(self):
         super().setUp()
         self.batches = []
-        drain_rows = row_drain.drain
+        drain_rows = reconciler.drain
 
         def recorded(mirror, rows, *arguments):
             self.batches.append([row.dirty.host for row in rows])
             return drain_rows(mirror, rows, *arguments)
 
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.reconcile.row_drain.drain', recorded))
+            'nova_aggregate_mirror.reconcile.reconciler.drain', recorded))
 
     def fail(self, host):
         """Let a row fail for itself, and be due again."""

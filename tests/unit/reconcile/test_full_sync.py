@@ -21,7 +21,6 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.reconcile import row_drain
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 from tests.unit import doubles
@@ -154,7 +153,7 @@ class TestSync(SyncTest):
         self.placement.broken['GET', 'n1'] = FAILED
         for stopping, cleared in ((True, False), (False, True)):
             row, = self.journal.rows.all()
-            row_drain.drain(reconciler.Reconciler(
+            reconciler.drain(reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
                 self.journal.rows,
                 each=workers.each(stopping=lambda: stopping)

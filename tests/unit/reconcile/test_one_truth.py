@@ -18,7 +18,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.reconcile import row_drain
 from nova_aggregate_mirror.source import database
 from tests.unit import doubles
 from tests.unit import nova_databases
@@ -156,7 +155,7 @@ class TestOneTruth(testtools.TestCase):
     def close(self, host, nodes=()):
         """Converge and close a row, as a drain does."""
         dirty = journal.Dirty(host, frozenset(nodes))
-        outcome = row_drain.drain(
+        outcome = reconciler.drain(
             self.reconciler, [journal.Row('id', dirty, False, 0)])
         return (outcome.unfinished.get(dirty),
                 frozenset(self.placement.aggregates[NODE]))

@@ -13,7 +13,6 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.reconcile import row_drain
 from tests.unit import doubles
 
 AGGREGATE, HOST, PROVIDER = outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER
@@ -227,7 +226,7 @@ class TestHosts(doubles.TestCase):
             self.placement.broken['PUT', 'n1'] = error
             self.hand_over('h1', ['n1'])
             self.log.clear()
-            row_drain.drain(self.reconciler, self.journal.rows.all()[-1:])
+            reconciler.drain(self.reconciler, self.journal.rows.all()[-1:])
             self.assertEqual(puts, self.log.count(('PUT', 'n1')))
         self.assertEqual(0.5, max(pauses))
 
@@ -341,7 +340,7 @@ class TestHosts(doubles.TestCase):
                 lambda provider: self.conf.set_override(
                     'connection', 'sqlite:////proc/journal',
                     'aggregate_mirror_database'))
-            drained = row_drain.drain(reconciler.Reconciler(
+            drained = reconciler.drain(reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
                 self.open_journal().rows), [row])
             self.assertEqual([plan.Change('n1', ('a',))], drained.changes)
@@ -404,7 +403,7 @@ class TestHosts(doubles.TestCase):
         self.placement.before_put = interfere
         row = self.hand_over('h2', ['n1', 'n2'])
         outcome = self.drain()
-        self.assertEqual(set(), row_drain.waiting(outcome))
+        self.assertEqual(set(), reconciler.waiting(outcome))
         # A conflict would count as one that no retry resolves.
         self.assertIs(exceptions.Retriable,
                       type(outcome.unfinished[row.dirty]))
