@@ -2,21 +2,27 @@
 """Clients of nova and placement, configured like the openstack client."""
 
 from collections import abc
+import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror.audit import api_servers
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import connected
+from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import keyed_aggregates
 
 TIMEOUT = 120.0
 """Seconds per request. Nova-api waits up to 60 seconds for each cell."""
+PLACEMENT = openstack_options.party(
+    'placement', 'give your user the role admin, or another that may do this')
+OVERRIDE = ('placement_endpoint_override of the openstack client, in '
+            'clouds.yaml')
 
 
 class Clients:
@@ -25,7 +31,7 @@ class Clients:
     def __init__(self, sdk: Any) -> None:
         config = sdk.config
         self._sdk = sdk
-        self.placement = client.Client(connected.access(sdk, TIMEOUT))
+        self.placement = client.Client(placement_access(sdk))
         nova = api_connection.Api(
             sdk.session, TIMEOUT, config.get_region_name('compute'),
             config.get_interface('compute') or 'public',
@@ -46,6 +52,22 @@ class Clients:
         """
         aggregates = self.nova.all_aggregates() if names else []
         return frozenset(_uuid(name, aggregates) for name in names)
+
+
+def placement_access(sdk: Any, timeout: float = TIMEOUT) -> connection.Access:
+    """Return the access to placement with clouds.yaml and the catalog.
+
+    :param sdk: the connection; its session is bounded by deadlines from now
+        on, for all its users
+    """
+    adapter.bound(sdk.session)
+    party = PLACEMENT
+    if sdk.config.get_endpoint('placement'):
+        # The catalog, and what selects from it, has no effect.
+        party = dataclasses.replace(
+            party, address=OVERRIDE, selection=OVERRIDE)
+    return lambda: connection.Slot(
+        lambda: sdk, lambda: party, lambda: timeout)
 
 
 def _uuid(name: str, aggregates: abc.Iterable[api_connection.ListedAggregate]
