@@ -46,14 +46,15 @@ HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
 HANGING = [*COMMAND[:-1], '''
 import threading
 from nova_aggregate_mirror.cmd import agent
-from nova_aggregate_mirror.placement import memberships, workers
+from nova_aggregate_mirror.placement import workers
+from nova_aggregate_mirror.reconcile import survey
 
 def hang(_item):
     print('A thread hangs', flush=True)
     threading.Event().wait()
 
 agent._longest_step = lambda: 1.0
-memberships.read = (
+survey.read_memberships = (
     lambda *_args: workers.each(2)(hang, range(2)))
 ''' + COMMAND[-1]]
 

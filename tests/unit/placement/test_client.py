@@ -19,8 +19,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import workers
+from nova_aggregate_mirror.reconcile import survey
 from tests import patience
 from tests import placement_service
 from tests.unit import servers
@@ -156,7 +156,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
             self.client.probe()
             self.placement.requests.clear()
             self.assertEqual({PROVIDER: {AGGREGATE}},
-                             memberships.read(
+                             survey.read_memberships(
                                  self.client, frozenset(used),
                                  frozenset(rare),
                                  workers.each())[0])
@@ -355,7 +355,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.cloud.answers['/v3/auth/tokens'] = (401, {'error': {
             'code': 401, 'message': 'not you', 'title': 'Unauthorized'}})
         error = self.assertRaises(
-            exceptions.NotAuthorized, memberships.read, self.client,
+            exceptions.NotAuthorized, survey.read_memberships, self.client,
             frozenset({AGGREGATE, PROVIDER}), frozenset(),
             workers.each(2))
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))

@@ -12,7 +12,6 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import synced_ledger
-from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
@@ -656,8 +655,8 @@ class TestSync(SyncTest):
 
     def unread(self, errors, current=None):
         """Let the comparison read placement, but not these aggregates."""
-        read = memberships.read
-        self.patch(memberships, 'read', lambda *args: (
+        read = survey.read_memberships
+        self.patch(survey, 'read_memberships', lambda *args: (
             read(*args)[0] if current is None else current, errors))
 
     def test_aggregate_that_could_not_be_read(self):
@@ -690,11 +689,11 @@ class TestSync(SyncTest):
         self.journal.ledger.remember(['old'])
         self.sync()
         self.now += 8 * 24 * 3600
-        read = memberships.read
+        read = survey.read_memberships
         self.unread({'old': FAILED})
         self.sync()
         self.assertIn('old', self.journal.ledger.entries())
-        self.patch(memberships, 'read', read)
+        self.patch(survey, 'read_memberships', read)
         self.sync()
         self.assertNotIn('old', self.journal.ledger.entries())
 
@@ -819,7 +818,7 @@ class TestMarked(SyncTest):
             self.open_journal().ledger.mark('newer')
             del self.nova.hosts_of['newer']
 
-        self.after_first(memberships, 'read', delete)
+        self.after_first(survey, 'read_memberships', delete)
         self.sync()
         self.assertEqual(set(), self.placement.aggregates['storage'])
 

@@ -7,8 +7,8 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import isolation
-from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import workers
+from nova_aggregate_mirror.reconcile import survey
 from tests.unit import doubles
 
 FAILED = exceptions.ServiceFailed('answered 503')
@@ -28,7 +28,7 @@ class TestRead(testtools.TestCase):
     def read(self, used, unused='', count=math.inf):
         self.log.clear()
         self.placement.provider_count = count
-        return memberships.read(
+        return survey.read_memberships(
             self.placement, frozenset(used), frozenset(unused),
             workers.each())
 
@@ -45,7 +45,7 @@ class TestRead(testtools.TestCase):
         answer = self.read('abcdefgh', 'z')
         self.assertEqual(8 + 1 + 1, len(self.log))
         self.log.clear()
-        self.assertEqual(answer, memberships.read(
+        self.assertEqual(answer, survey.read_memberships(
             self.placement, frozenset('abcdefgh'), frozenset('z'),
             workers.each()))
         self.assertEqual(5, len(self.log))
@@ -110,7 +110,7 @@ class TestRead(testtools.TestCase):
             self.broken['GET', name] = error
         self.placement.provider_count = 5
         self.assertIs(error, self.assertRaises(
-            exceptions.MirrorError, memberships.read, self.placement,
+            exceptions.MirrorError, survey.read_memberships, self.placement,
             frozenset('abcdefgh'), frozenset(), isolation.in_turn))
         self.assertNotIn(('GET', 'other'), self.log)
 
