@@ -249,12 +249,10 @@ def name_conflicts(names_of: source.Source, placement: client.Client,
     try:
         names = names_of.node_names(nodes) if nodes else {}
         for node, name in sorted(names.items()):
-            others = frozenset[str]()
             # None has a name that no provider can have.
             with contextlib.suppress(exceptions.RequestRejected):
-                others = placement.providers(name=name)
-            for other in sorted(others - {node}):
-                conflicts[node] = _name_conflict(nova, name, other)
+                for other in sorted(placement.providers(name=name) - {node}):
+                    conflicts[node] = _name_conflict(nova, name, other)
     except exceptions.MirrorError as exc:
         # Only the report of pending providers depends on it.
         LOG.debug('Names of resource providers could not be read: %s', exc)
@@ -321,19 +319,17 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
 
     failures = Failures()
     outage: exceptions.MirrorError | None = None
-    for start in range(0, len(nodes), context.batch):
-        batch = nodes[start:start + context.batch]
+    while nodes and not outage:
+        batch, nodes = nodes[:context.batch], nodes[context.batch:]
         answers = context.placement.ask(read, batch, context.each, math.inf)
         outage = answers.outage
         result.kept |= answers.results
         failures |= answers.failures
         reason = outage or answers.silence
         if reason:
+            unasked = answers.unasked(batch + nodes if outage else batch)
             failures |= dict.fromkeys(
-                answers.unasked(nodes[start:] if outage else batch),
-                exceptions.NotTried.because_of(reason))
-        if outage:
-            break
+                unasked, exceptions.NotTried.because_of(reason))
     kept = {node: foreign for node, foreign in result.kept.items() if foreign}
     try:
         # Users may have created some meanwhile.
