@@ -9,8 +9,10 @@ import math
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
+
+Change = outcome.Change
 
 FOREIGN_AFTER = 24 * 3600.0
 """Seconds after which an aggregate that vanished from nova is removed from
@@ -100,17 +102,16 @@ class Comparison:
             and entry.deleted == deleted)
 
     @functools.cached_property
-    def changes(self) -> list[plan.Change]:
+    def changes(self) -> list[Change]:
         """The changes that placement needs, by provider.
 
         A compute node that is not in ``current`` has no provider yet.
         """
-        changes = (plan.change(self.nova, node, self.current[node], self.owned,
-                               only=self.only)
+        changes = (Change.of(self.nova, node, self.current[node], self.owned,
+                             self.only)
                    for node in sorted(self.nodes & self.current.keys()))
         # Whether a provider is in those that are unread is not known.
-        known = (without(change, self.unread_aggregates.keys())
-                 for change in changes)
+        known = (change.without(self.unread_aggregates) for change in changes)
         return [change for change in known if change]
 
     def contradictions(self) -> abc.Mapping[str, exceptions.Contradiction]:
@@ -169,7 +170,7 @@ class Comparison:
             hosts_down=hosts_down, invalid_aggregates=invalid,
             unmapped=nova.unmapped & frozenset(members))
 
-    def with_changes(self, changes: abc.Iterable[plan.Change]) -> 'Comparison':
+    def with_changes(self, changes: abc.Iterable[Change]) -> 'Comparison':
         """Return the comparison as it would be after these changes."""
         current = dict(self.current)
         for change in changes:
@@ -237,10 +238,3 @@ class Comparison:
             '%.2f%% (%d of %d)' % (100 * removed / ours,
                                    100 * max_removed_share, removed, ours),
             step=REVIEW)
-
-
-def without(change: plan.Change, aggregates: abc.Set[str]) -> plan.Change:
-    """Return the change of all other aggregates."""
-    add = tuple(uuid for uuid in change.add if uuid not in aggregates)
-    remove = tuple(uuid for uuid in change.remove if uuid not in aggregates)
-    return plan.Change(change.provider, add, remove)

@@ -19,7 +19,6 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
@@ -221,8 +220,8 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     outcome.add(repaired)
 
 
-def _without_twins(change: plan.Change, state: client.Provider,
-                   outcome: Outcome) -> plan.Change:
+def _without_twins(change: outcome.Change, state: client.Provider,
+                   outcome: Outcome) -> outcome.Change:
     """Leave out, as failed, what the provider has in another spelling.
 
     A placement whose database ignores case keeps the first spelling. It would
@@ -240,7 +239,7 @@ def _without_twins(change: plan.Change, state: client.Provider,
     outcome.failed[subject] = exceptions.Contradiction(
         'placement has the provider in aggregate %s, which it does not find '
         'by nova\'s spelling' % ', '.join(pairs))
-    return comparison.without(change, twins.keys())
+    return change.without(twins)
 
 
 def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of a converge: what is in sync, pending or failed."""
+"""Changes that placement needs to mirror nova, and what became of them."""
 
+from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
 PROVIDER, HOST, AGGREGATE = 'provider', 'host', 'deleted aggregate'
@@ -15,6 +15,64 @@ FOREIGN = 'foreign aggregates of provider'
 """Kind of a provider that may be in sync, but could not be read for them."""
 UNREAD = 'aggregate'
 """Kind of an aggregate whose providers could not be read."""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Change:
+    """Aggregates to add to, and to remove from, one provider."""
+
+    provider: str
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, nova: source.Nova, provider: str, current: frozenset[str],
+           owned: frozenset[str], only: frozenset[str] = frozenset()
+           ) -> 'Change':
+        """Compute what turns ``current`` into what nova has for a provider.
+
+        An aggregate outside ``owned``, or of only some hosts of the compute
+        node, is foreign and is kept. Nothing is removed from a provider whose
+        host is in an aggregate without a UUID: what nova lacks may be that.
+
+        :param only: aggregates that may be changed; empty means all
+        """
+        desired = nova.wanted(provider)
+        add = desired - current
+        remove = (current & owned) - desired - nova.disputed(provider)
+        if nova.may_lack(provider):
+            remove = frozenset()
+        if only:
+            add, remove = add & only, remove & only
+        return cls(provider, tuple(sorted(add)), tuple(sorted(remove)))
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.remove)
+
+    def apply(self, aggregates: frozenset[str]) -> frozenset[str]:
+        """Return the aggregates of the provider after this change."""
+        return (aggregates - frozenset(self.remove)) | frozenset(self.add)
+
+    def without(self, aggregates: abc.Container[str]) -> 'Change':
+        """Return the change of all other aggregates."""
+        add = tuple(uuid for uuid in self.add if uuid not in aggregates)
+        remove = tuple(uuid for uuid in self.remove if uuid not in aggregates)
+        return Change(self.provider, add, remove)
+
+    def describe(self, names: abc.Mapping[str, str]) -> str:
+        """Return the change as text, for a log.
+
+        :param names: aggregates, UUID to name; a deleted aggregate has none
+        :returns: "added zone-a (UUID), rack-b (UUID); removed UUID"
+        """
+        def text(uuid: str) -> str:
+            return '%s (%s)' % (names[uuid], uuid) if uuid in names else uuid
+
+        texts = []
+        for verb, uuids in ('added', self.add), ('removed', self.remove):
+            if uuids:
+                texts.append(verb + ' ' + ', '.join(map(text, uuids)))
+        return '; '.join(texts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +92,7 @@ JOURNAL = Subject('journal')
 class Outcome:
     """Changes and failures of a converge; grows while it runs."""
 
-    changes: list[plan.Change] = dataclasses.field(default_factory=list)
+    changes: list[Change] = dataclasses.field(default_factory=list)
     """Changes that were written, or that would be."""
     kept: dict[str, frozenset[str]] = dataclasses.field(default_factory=dict)
     """Changed and surveyed providers, to the foreign aggregates of each."""

@@ -22,16 +22,16 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
 
 AGGREGATE, HOST, PROVIDER = outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER
+Change = outcome.Change
 Outcome = outcome.Outcome
 Subject = outcome.Subject
 States = abc.Mapping[str, client.Provider]
-Revise = abc.Callable[[plan.Change, client.Provider, Outcome], plan.Change]
+Revise = abc.Callable[[Change, client.Provider, Outcome], Change]
 
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
@@ -69,7 +69,7 @@ class Mode:
     answer while others did is asked again, once the others are written."""
 
 
-Decision = tuple[source.Nova, list[plan.Change], frozenset[str]]
+Decision = tuple[source.Nova, list[Change], frozenset[str]]
 """Nova, a change, possibly empty, for each provider that was read and may be
 written, and all providers that have to be converged."""
 Decide = abc.Callable[[States], Decision]
@@ -126,7 +126,7 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
 
 
 def _plan(states: States, truth: source.Nova, owned: frozenset[str],
-          mode: Mode, outcome: Outcome) -> list[plan.Change]:
+          mode: Mode, outcome: Outcome) -> list[Change]:
     """Compute a change, possibly empty, per provider that may be written."""
     changes = []
     for provider, state in sorted(states.items()):
@@ -134,7 +134,7 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
         # not answer, the node may be in that cell.
         if provider in truth.unknown:
             continue
-        change = plan.change(
+        change = Change.of(
             truth, provider, state.aggregates, owned, mode.only)
         if not mode.prune:
             change = dataclasses.replace(change, remove=())
@@ -162,7 +162,7 @@ def remove(context: context.Context, uuid: str, mode: Mode,
         # If it was not deleted after all, nothing is changed. Nothing is left
         # to remove if another writer was first.
         changes = [] if uuid in truth.aggregates else [
-            plan.Change(provider, remove=tuple(state.aggregates & {uuid}))
+            Change(provider, remove=tuple(state.aggregates & {uuid}))
             for provider, state in sorted(states.items())]
         return truth, changes, frozenset()
 
@@ -232,7 +232,7 @@ class _Rounds:
         return answers.results
 
     def _write(self, states: States, truth: source.Nova,
-               changes: abc.Iterable[plan.Change]) -> frozenset[str]:
+               changes: abc.Iterable[Change]) -> frozenset[str]:
         """PUT each change; return the providers with a conflict."""
         change_of = {change.provider: change for change in changes}
         refusals = dict[str, exceptions.MirrorError]()
@@ -283,7 +283,7 @@ class _Rounds:
             raise error
         self._put(state, changes[0], truth)
 
-    def _put(self, state: client.Provider, change: plan.Change,
+    def _put(self, state: client.Provider, change: Change,
              truth: source.Nova) -> None:
         provider, mode, outcome = change.provider, self._mode, self._outcome
         is_unchanged = provider not in truth.shared and (  # Has one host.
@@ -330,7 +330,7 @@ class _Rounds:
         return answers
 
 
-def _log(change: plan.Change, truth: source.Nova) -> None:
+def _log(change: Change, truth: source.Nova) -> None:
     text = change.describe(truth.aggregates)
     if change.provider in truth.nodes:
         LOG.info('Host %s (provider %s): %s',

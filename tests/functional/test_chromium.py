@@ -16,7 +16,6 @@ from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
@@ -279,7 +278,7 @@ class TestManyHosts(PageTest):
             {one: 'aggregate %03d' % number
              for number, one in enumerate(uuids)}, members, nodes)
         done = outcome.Outcome([
-            plan.Change(node, add=(min(members[host]),))
+            outcome.Change(node, add=(min(members[host]),))
             for node, host in nodes.items()])
         with open(self.file, 'w') as page:
             page.writelines(report.render(collect.Content(

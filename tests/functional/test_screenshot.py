@@ -18,7 +18,6 @@ from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from tests import chromium
@@ -46,8 +45,8 @@ def example():
     nodes = {str(uuid.UUID(int=number, version=4)): host
              for number, host in enumerate(HOSTS, start=100)}
     by_host = {host: node for node, host in nodes.items()}
-    changes = [plan.Change(by_host['cmp-2'], add=(UUIDS['zone-a'],)),
-               plan.Change(by_host['cmp-5'], remove=(UUIDS['zone-a'],))]
+    changes = [outcome.Change(by_host['cmp-2'], add=(UUIDS['zone-a'],)),
+               outcome.Change(by_host['cmp-5'], remove=(UUIDS['zone-a'],))]
     nova = source.Nova({uuid: name for name, uuid in UUIDS.items()}, members,
                        nodes)
     done = outcome.Outcome(changes)

@@ -10,7 +10,6 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
 NOVA = source.Nova(
@@ -122,8 +121,8 @@ class TestAfter(testtools.TestCase):
         self.assertEqual({
             ('h1', 'b'): 'missing', ('h3', 'b'): 'stale',
             ('h3', 'f'): 'foreign_aggregate'}, self.after(
-                changes=[plan.Change('n1', ('b',)),
-                         plan.Change('n3', (), ('b',))],
+                changes=[outcome.Change('n1', ('b',)),
+                         outcome.Change('n3', (), ('b',))],
                 kept={'n3': frozenset('f')}, done={'n1', 'n3'}))
 
     def test_what_others_have_repaired(self):

@@ -18,7 +18,6 @@ from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
@@ -502,7 +501,8 @@ class TestSync(SyncTest):
         self.placement.is_connected = False
         self.placement.broken['PROBE', ''] = FAILED
         result = self.sync()
-        self.assertEqual([plan.Change('n1', ('a',))], result.outcome.changes)
+        self.assertEqual(
+            [outcome.Change('n1', ('a',))], result.outcome.changes)
         self.assertIs(FAILED, result.not_compared)
 
     def test_journal_that_becomes_unavailable(self):
@@ -847,7 +847,7 @@ class TestMarked(SyncTest):
         """It shows each provider, and removes nothing."""
         result = self.sync(write=False)
         self.assertEqual(
-            [plan.Change(provider, (), ('gone',))
+            [outcome.Change(provider, (), ('gone',))
              for provider in ('n3', 'storage')],
             [change for change in result.outcome.changes if change.remove])
         self.assertEqual(self.everywhere('gone', 'foreign'), self.found())
@@ -923,7 +923,7 @@ class TestUnmarked(SyncTest):
         self.later(23.9)
         self.assert_storage_has('gone', 'foreign')
         result = self.later(0.1, write=False)
-        self.assertEqual([plan.Change('storage', (), ('gone',))],
+        self.assertEqual([outcome.Change('storage', (), ('gone',))],
                          result.outcome.changes)
         self.assert_storage_has('gone', 'foreign')
         self.later(0)

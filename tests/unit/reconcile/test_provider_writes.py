@@ -10,7 +10,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit import doubles
@@ -343,7 +342,7 @@ class TestHosts(doubles.TestCase):
             drained = reconciler.drain(reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
                 self.open_journal().rows), [row])
-            self.assertEqual([plan.Change('n1', ('a',))], drained.changes)
+            self.assertEqual([outcome.Change('n1', ('a',))], drained.changes)
             self.assertEqual([outcome.JOURNAL], list(drained.failed))
             self.assertIs(drained.failed[outcome.JOURNAL],
                           drained.unfinished.get(row.dirty))
@@ -487,7 +486,7 @@ class TestOutcome(doubles.TestCase):
         error = exceptions.ServiceFailed('503')
         subject = Subject(PROVIDER, 'n1')
         other = Outcome(
-            changes=[plan.Change('n1', ('a',))],
+            changes=[outcome.Change('n1', ('a',))],
             kept={'n1': frozenset({'foreign'})}, done={'n2'}, missing={'n3'},
             pending={'n3'}, failed={subject: error},
             unwritten={subject},

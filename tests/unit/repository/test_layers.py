@@ -80,8 +80,8 @@ PATCHING = {'nova', 'eventlet', 'oslo_service'}
 """What may patch the standard library when it is imported."""
 
 PURE = {
-    # The same nova gives the same plan.
-    'reconcile/plan': (),
+    # The same nova gives the same changes.
+    'reconcile/outcome': (),
     # The clock is an argument.
     'limits/backoff': (
         'itertools', 'math', 'nova_aggregate_mirror.limits'),

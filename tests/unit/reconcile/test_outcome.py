@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change as text."""
+"""Changes of providers."""
 
 import testtools
 
-from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import outcome
 
 
 class TestChange(testtools.TestCase):
@@ -12,9 +12,9 @@ class TestChange(testtools.TestCase):
         """Aggregates by name and UUID, and only what changes."""
         names = {'a': 'zone-a', 'b': 'rack-b'}
         for change, text in (
-                (plan.Change('p1', ('a', 'b')),
+                (outcome.Change('p1', ('a', 'b')),
                  'added zone-a (a), rack-b (b)'),
-                (plan.Change('p1', (), ('deleted',)), 'removed deleted'),
-                (plan.Change('p1', ('a',), ('b',)),
+                (outcome.Change('p1', (), ('deleted',)), 'removed deleted'),
+                (outcome.Change('p1', ('a',), ('b',)),
                  'added zone-a (a); removed rack-b (b)')):
             self.assertEqual(text, change.describe(names))
