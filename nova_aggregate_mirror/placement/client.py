@@ -13,7 +13,6 @@ import json
 import math
 import os
 from typing import Any
-from typing import TypeVar
 import urllib.parse
 import uuid
 
@@ -46,8 +45,7 @@ LONGEST = 200  # Characters of a path in an error message.
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
 
-Result = TypeVar('Result')
-Parse = abc.Callable[[errors.Call, dict[str, Any]], Result]
+Parse = abc.Callable[[errors.Call, dict[str, Any]], isolation.Result]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,11 +112,10 @@ class Client:
         :raises RequestRejected: for a trait that placement does not have, or
             a name that no provider can have
         """
-        path, version = '/resource_providers', LISTS
+        path = '/resource_providers'
         if query:
             path += '?' + urllib.parse.urlencode(query, safe=':,')
-        if query.keys() - {'member_of'}:
-            version = MICROVERSION
+        version = MICROVERSION if query.keys() - {'member_of'} else LISTS
         return self.read(path, parse_list, version=version)
 
     def probe(self) -> None:
@@ -135,9 +132,9 @@ class Client:
             providers |= self.providers(member_of='in:' + some)
         return providers
 
-    def ask(self, request: abc.Callable[[str], Result],
+    def ask(self, request: abc.Callable[[str], isolation.Result],
             providers: abc.Iterable[str], each: isolation.Each,
-            patience: float = 0.0) -> isolation.Answers[str, Result]:
+            patience: float = 0.0) -> isolation.Answers[str, isolation.Result]:
         """Send a request about each provider; see ``isolation.ask``."""
         return isolation.ask(request, providers, each, self.probe, patience)
 
@@ -177,24 +174,23 @@ class Client:
         target = self._slot().target
         if target is None:
             return 'endpoint unknown'
-        return '%s, endpoint %s' % (
-            target.selection,
-            errors.without_secrets(target.endpoint or 'unknown'))
+        url = errors.without_secrets(target.endpoint or 'unknown')
+        return '%s, endpoint %s' % (target.selection, url)
 
     @property
     def options(self) -> str:
         """The option that selects the endpoint."""
         return self._slot().party().selection
 
-    def read(self, path: str, parse: Parse[Result],
+    def read(self, path: str, parse: Parse[isolation.Result],
              provider: str | None = None, version: str = MICROVERSION
-             ) -> Result:
+             ) -> isolation.Result:
         """Send a GET, and parse its answer.
 
         :param parse: takes the request, for errors, and the JSON object
         :param provider: the UUID of the provider that the path names, if any
         """
-        def request() -> Result:
+        def request() -> isolation.Result:
             return parse(*self._call('GET', path, provider, version))
 
         with self._bounded():
@@ -249,12 +245,11 @@ class Client:
     @contextlib.contextmanager
     def _bounded(self) -> abc.Iterator[None]:
         """Apply this client's timeout, unless the caller has a deadline."""
-        slot, seconds = self._slot(), math.inf
+        slot, limit = self._slot(), math.inf
         if deadline.remaining() == math.inf:
-            seconds = (slot.timeout() if self._timeout is None
-                       else self._timeout)
+            limit = slot.timeout() if self._timeout is None else self._timeout
         try:
-            with deadline.within(seconds):
+            with deadline.within(limit):
                 yield
         except exceptions.MirrorError as exc:
             if slot.target and exc.may_have_moved:
