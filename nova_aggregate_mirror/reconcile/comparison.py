@@ -49,11 +49,9 @@ class Comparison:
     """UUIDs of the requested aggregates; empty means all."""
     hosts: frozenset[str] = frozenset()
     """The requested hosts; empty means all."""
-    unread_aggregates: abc.Mapping[str, exceptions.MirrorError] = (
-        dataclasses.field(default_factory=dict))
+    unread_aggregates: outcome.Errors = dataclasses.field(default_factory=dict)
     """Aggregates whose providers are not known, to the reason."""
-    unread_providers: abc.Mapping[str, exceptions.MirrorError] = (
-        dataclasses.field(default_factory=dict))
+    unread_providers: outcome.Errors = dataclasses.field(default_factory=dict)
     """Providers whose aggregates are not known, to the reason."""
 
     @functools.cached_property
@@ -66,8 +64,7 @@ class Comparison:
     @functools.cached_property
     def owned(self) -> frozenset[str]:
         """Owned aggregates, to which prune and the brake apply."""
-        return (frozenset(self.nova.aggregates) | frozenset(self.ledger)
-                ) - self.deleted
+        return frozenset((*self.nova.aggregates, *self.ledger)) - self.deleted
 
     @functools.cached_property
     def present(self) -> frozenset[str]:

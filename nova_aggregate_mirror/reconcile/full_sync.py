@@ -305,8 +305,8 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
 
 
 def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
-                   failing: abc.Mapping[str, exceptions.MirrorError],
-                   request: Request, mode: provider_writes.Mode) -> Outcome:
+                   failing: outcome.Errors, request: Request,
+                   mode: provider_writes.Mode) -> Outcome:
     """Converge providers that failed before, while there is time for them.
 
     Some are tried in each sync, whatever the time. The others come first in
@@ -331,9 +331,7 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
     return outcome
 
 
-def add_contradictions(
-        outcome: Outcome,
-        conflicts: abc.Mapping[str, exceptions.MirrorError]) -> None:
+def add_contradictions(outcome: Outcome, conflicts: outcome.Errors) -> None:
     """Add providers that cannot be mirrored, to the reason."""
     failed = {Subject(PROVIDER, node): error
               for node, error in conflicts.items()}

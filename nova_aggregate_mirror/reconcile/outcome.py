@@ -16,6 +16,9 @@ FOREIGN = 'foreign aggregates of provider'
 UNREAD = 'aggregate'
 """Kind of an aggregate whose providers could not be read."""
 
+Errors = abc.Mapping[str, exceptions.MirrorError]
+"""What failed, such as providers, to the reason."""
+
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Change:
@@ -150,8 +153,12 @@ class Outcome:
                     cell: truth.cells_down[cell]
                     for cell in truth.hosts_down[dirty.host]})
             for node in sorted(nodes - self.done - self.missing):
-                self.failed.setdefault(
-                    Subject(PROVIDER, node), error or _reason(truth, node))
+                reason = error or exceptions.Retriable(
+                    'nova reported it only in the last attempt')
+                if not error and node in truth.unknown:
+                    reason = exceptions.CellUnavailable.of_any(
+                        truth.cells_down)
+                self.failed.setdefault(Subject(PROVIDER, node), reason)
         elif self.failed.keys().isdisjoint(subjects):
             # Otherwise the failure of a provider is the reason.
             self.failed[host] = error or exceptions.NovaUnavailable(
@@ -183,10 +190,3 @@ class Outcome:
         for name in ('kept', 'done', 'skipped_writes', 'missing', 'pending',
                      'failed', 'unwritten', 'hosts', 'current'):
             getattr(self, name).update(getattr(later, name))
-
-
-def _reason(truth: source.Nova, node: str) -> exceptions.MirrorError:
-    """Return why a node was left alone that nothing failed for."""
-    if node in truth.unknown:
-        return exceptions.CellUnavailable.of_any(truth.cells_down)
-    return exceptions.Retriable('nova reported it only in the last attempt')

@@ -48,8 +48,7 @@ class Request:
     foreign: bool = False
     """Also read each provider of a compute node, for the aggregates that
     nova never had while the ledger exists."""
-    failing: abc.Mapping[str, exceptions.MirrorError] = dataclasses.field(
-        default_factory=dict)
+    failing: outcome.Errors = dataclasses.field(default_factory=dict)
     """Providers that failed in the last sync; they come last, in order."""
     time_to_retry: abc.Callable[[], float] = lambda: math.inf
     """Returns the seconds left for ``failing``; the next sync has the rest."""

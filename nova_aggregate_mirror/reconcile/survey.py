@@ -43,8 +43,7 @@ REBUILT = ('if that is nova\'s placement, correct [placement_database] '
            'each compute host, then run "nova-manage placement '
            'heal_allocations" for the servers; otherwise ')
 
-
-Failures = dict[str, exceptions.MirrorError]
+Errors = outcome.Errors
 Selection = tuple[frozenset[str], frozenset[str], frozenset[str]]
 """UUIDs of aggregates: those with hosts, others of nova or the ledger, and
 those that were requested; none means all."""
@@ -103,7 +102,7 @@ def read(context: context.Context, selection: Selection,
 
 def read_memberships(placement: client.Client, used: frozenset[str],
                      unused: frozenset[str], each: isolation.Each
-                     ) -> tuple[source.Memberships, Failures]:
+                     ) -> tuple[source.Memberships, Errors]:
     """Read by aggregate, or by provider if that takes fewer requests.
 
     :param used: aggregates that probably have providers
@@ -235,8 +234,7 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
 
 
 def name_conflicts(names_of: source.Source, placement: client.Client,
-                   missing: abc.Iterable[str], nova: source.Nova
-                   ) -> dict[str, exceptions.Contradiction]:
+                   missing: abc.Iterable[str], nova: source.Nova) -> Errors:
     """Map missing providers to the conflict, if others have their names.
 
     Only the first ``LOOKED_UP`` are looked up.
@@ -245,7 +243,7 @@ def name_conflicts(names_of: source.Source, placement: client.Client,
     while another one has its name: https://launchpad.net/bugs/1817833.
     """
     nodes = sorted(missing)[:LOOKED_UP]
-    conflicts: dict[str, exceptions.Contradiction] = {}
+    conflicts: dict[str, exceptions.MirrorError] = {}
     try:
         names = names_of.node_names(nodes) if nodes else {}
         for node, name in sorted(names.items()):
@@ -275,7 +273,7 @@ def _name_conflict(nova: source.Nova, name: str, other: str
 
 
 def denials(context: context.Context, compared: comparison.Comparison,
-            missing: abc.Set[str]) -> Failures:
+            missing: abc.Set[str]) -> Errors:
     """Map providers that placement lists, and says not to have, to the error.
 
     One that was deleted after it was listed is missing, and no contradiction.
@@ -317,7 +315,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         context.display.advance()
         return foreign
 
-    failures = Failures()
+    failures: dict[str, exceptions.MirrorError] = {}
     outage: exceptions.MirrorError | None = None
     while nodes and not outage:
         batch, nodes = nodes[:context.batch], nodes[context.batch:]
