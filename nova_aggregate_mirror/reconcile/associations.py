@@ -99,9 +99,8 @@ def compare(compared: comparison.Comparison, prune: bool = True
     nova = compared.nova
     associations: dict[Pair, Association] = {}
 
-    def add(state: State, provider: str, aggregates: abc.Iterable[str]
-            ) -> None:
-        for uuid in aggregates:
+    def add(state: State, provider: str, uuids: abc.Iterable[str]) -> None:
+        for uuid in uuids:
             entry = compared.ledger.get(uuid, journal.LedgerEntry())
             associations[provider, uuid] = dataclasses.replace(
                 _association(nova, provider, uuid, state),
@@ -116,22 +115,20 @@ def compare(compared: comparison.Comparison, prune: bool = True
         add(State.DISPUTED, node, aggregates)
     for node in compared.nodes - compared.current.keys():
         add(State.PENDING, node, compared.requested(nova.wanted(node)))
-    for provider, aggregates in compared.other_providers().items():
+    for provider, uuids in compared.other_providers().items():
         if nova.unread:
             # A cell or host that was not read may have it as compute node.
-            add(State.UNKNOWN_PROVIDER, provider, aggregates)
+            add(State.UNKNOWN_PROVIDER, provider, uuids)
             continue
-        add(State.FOREIGN_PROVIDER, provider,
-            aggregates & nova.aggregates.keys())
-        add(State.ABSENT, provider, aggregates - nova.aggregates.keys())
+        add(State.FOREIGN_PROVIDER, provider, uuids & nova.aggregates.keys())
+        add(State.ABSENT, provider, uuids - nova.aggregates.keys())
     for provider, aggregates in compared.current.items():
         add(State.STALE, provider, aggregates & compared.deleted)
     return sorted(associations.values())
 
 
-def after_sync(differences: abc.Iterable[Association],
-               result: outcome.Outcome, nova: source.Nova
-               ) -> list[Association]:
+def after_sync(differences: abc.Iterable[Association], result: outcome.Outcome,
+               nova: source.Nova) -> list[Association]:
     """Return the associations, each with its state after a sync.
 
     What was changed keeps the state that it had before. What was in sync
@@ -152,9 +149,8 @@ def after_sync(differences: abc.Iterable[Association],
                 if provider in result.pending else State.UNKNOWN)
         associations[association.pair] = association
 
-    def add(state: State, provider: str, aggregates: abc.Iterable[str]
-            ) -> None:
-        for uuid in aggregates:
+    def add(state: State, provider: str, uuids: abc.Iterable[str]) -> None:
+        for uuid in uuids:
             associations[provider, uuid] = _association(
                 nova, provider, uuid, state)
 

@@ -169,12 +169,11 @@ class Comparison:
 
     def with_changes(self, changes: abc.Iterable[Change]) -> 'Comparison':
         """Return the comparison as it would be after these changes."""
-        current = dict(self.current)
+        after = dict(self.current)
         for change in changes:
-            if change.provider in current:
-                current[change.provider] = change.apply(
-                    current[change.provider])
-        return dataclasses.replace(self, current=current)
+            if change.provider in after:
+                after[change.provider] = change.apply(after[change.provider])
+        return dataclasses.replace(self, current=after)
 
     def dirty(self, nodes: abc.Iterable[str]) -> list[journal.Dirty]:
         """Group compute nodes by host; a shared one is in several groups."""

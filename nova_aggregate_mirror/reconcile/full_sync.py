@@ -29,7 +29,6 @@ from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
 
-Comparison = comparison.Comparison
 UNLIMITED = comparison.UNLIMITED
 Outcome = outcome.Outcome
 AGGREGATE, PROVIDER, UNREAD = (
@@ -128,7 +127,7 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
         context, [journal.Dirty(host, nodes) for host in hosts],
         provider_writes.Mode(write=False, patience=patience))
     # Without a ledger: former aggregates are not looked for.
-    compared = Comparison(
+    compared = comparison.Comparison(
         outcome.current, outcome.truth or source.Nova({}, {}, {}), ledger={},
         hosts=hosts, unread_providers={
             subject.name: error for subject, error in outcome.failed.items()
@@ -189,7 +188,7 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
         write=False, patience=math.inf))
 
 
-def _repair(mirror: reconciler.Reconciler, compared: Comparison,
+def _repair(mirror: reconciler.Reconciler, compared: comparison.Comparison,
             request: Request, mode: provider_writes.Mode, outcome: Outcome
             ) -> None:
     """Converge the providers that differ."""
@@ -265,7 +264,7 @@ def _silent(outcome: Outcome) -> dict[str, exceptions.MirrorError]:
 
 
 def _keep_unremoved(outcome: Outcome, removal: Outcome,
-                    compared: Comparison) -> None:
+                    compared: comparison.Comparison) -> None:
     """Restore failures to remove aggregates that providers still have.
 
     The repair has cleared them where it was successful about others.
@@ -304,9 +303,9 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
     return [first, journaled, large]
 
 
-def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
-                   failing: outcome.Errors, request: Request,
-                   mode: provider_writes.Mode) -> Outcome:
+def _retry_failing(mirror: reconciler.Reconciler,
+                   compared: comparison.Comparison, failing: outcome.Errors,
+                   request: Request, mode: provider_writes.Mode) -> Outcome:
     """Converge providers that failed before, while there is time for them.
 
     Some are tried in each sync, whatever the time. The others come first in
@@ -331,9 +330,8 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
     return outcome
 
 
-def add_contradictions(outcome: Outcome, conflicts: outcome.Errors) -> None:
+def add_contradictions(outcome: Outcome, errors: outcome.Errors) -> None:
     """Add providers that cannot be mirrored, to the reason."""
-    failed = {Subject(PROVIDER, node): error
-              for node, error in conflicts.items()}
+    failed = {Subject(PROVIDER, node): error for node, error in errors.items()}
     outcome.failed |= failed
     outcome.unwritten |= failed.keys()

@@ -134,8 +134,7 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
         # not answer, the node may be in that cell.
         if provider in truth.unknown:
             continue
-        change = Change.of(
-            truth, provider, state.aggregates, owned, mode.only)
+        change = Change.of(truth, provider, state.aggregates, owned, mode.only)
         if not mode.prune:
             change = dataclasses.replace(change, remove=())
         if mode.revise:
