@@ -13,7 +13,6 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
@@ -25,7 +24,6 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
 
@@ -82,7 +80,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
             compared.nova.aggregates))
     mode = provider_writes.Mode(
         prune=prune, write=request.write, only=compared.only,
-        down=compared.nova.cells_down, revise=_without_twins)
+        down=compared.nova.cells_down)
     outcome.failed |= {Subject(UNREAD, uuid): error for uuid, error
                        in compared.unread_aggregates.items()}
     removal = _remove(mirror, compared.deleted, mode)
@@ -217,28 +215,6 @@ def _repair(mirror: reconciler.Reconciler, compared: comparison.Comparison,
         repaired.add(_remove(mirror, compared.expired, mode), whole=False)
     # This takes out what failed in the drain and is in sync now, too.
     outcome.add(repaired)
-
-
-def _without_twins(change: outcome.Change, state: client.Provider,
-                   outcome: Outcome) -> outcome.Change:
-    """Leave out, as failed, what the provider has in another spelling.
-
-    A placement whose database ignores case keeps the first spelling. It would
-    confirm each write, and the next comparison would find the same difference.
-    """
-    spellings = {uuids.canonical(uuid): uuid for uuid in state.aggregates}
-    twins = {uuid: spellings[uuids.canonical(uuid)] for uuid in change.add
-             if uuids.canonical(uuid) in spellings}
-    if not twins:
-        return change
-    pairs = ['%s instead of %s' % (twin, uuid)
-             for uuid, twin in sorted(twins.items())]
-    subject = Subject(PROVIDER, change.provider)
-    outcome.unwritten.add(subject)
-    outcome.failed[subject] = exceptions.Contradiction(
-        'placement has the provider in aggregate %s, which it does not find '
-        'by nova\'s spelling' % ', '.join(pairs))
-    return change.without(twins)
 
 
 def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],

@@ -23,6 +23,7 @@ from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
 
@@ -31,7 +32,6 @@ Change = outcome.Change
 Outcome = outcome.Outcome
 Subject = outcome.Subject
 States = abc.Mapping[str, client.Provider]
-Revise = abc.Callable[[Change, client.Provider, Outcome], Change]
 
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
@@ -60,8 +60,6 @@ class Mode:
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``. Only the given nodes of a host
     are converged then."""
-    revise: Revise | None = None
-    """Takes out of a change, as failed, what should not be written."""
     retries: bool = True
     """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
@@ -137,12 +135,34 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
         change = Change.of(truth, provider, state.aggregates, owned, mode.only)
         if not mode.prune:
             change = dataclasses.replace(change, remove=())
-        if mode.revise:
-            change = mode.revise(change, state, outcome)
+        if mode.down is not None:
+            change = _without_twins(change, state, outcome)
         if change or provider in outcome.kept:
             outcome.kept[provider] = state.aggregates - owned
         changes.append(change)
     return changes
+
+
+def _without_twins(change: Change, state: client.Provider, outcome: Outcome
+                   ) -> Change:
+    """Leave out, as failed, what the provider has in another spelling.
+
+    A placement whose database ignores case keeps the first spelling. It would
+    confirm each write, and the next comparison would find the same difference.
+    """
+    spellings = {uuids.canonical(uuid): uuid for uuid in state.aggregates}
+    twins = {uuid: spellings[uuids.canonical(uuid)] for uuid in change.add
+             if uuids.canonical(uuid) in spellings}
+    if not twins:
+        return change
+    pairs = ['%s instead of %s' % (twin, uuid)
+             for uuid, twin in sorted(twins.items())]
+    subject = Subject(PROVIDER, change.provider)
+    outcome.unwritten.add(subject)
+    outcome.failed[subject] = exceptions.Contradiction(
+        'placement has the provider in aggregate %s, which it does not find '
+        'by nova\'s spelling' % ', '.join(pairs))
+    return change.without(twins)
 
 
 def remove(context: context.Context, uuid: str, mode: Mode,
