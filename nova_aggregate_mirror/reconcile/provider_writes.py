@@ -223,10 +223,15 @@ class _Rounds:
         retries = self._mode.retries
         for _ in range(ROUNDS):
             handled |= todo
-            states = self._get(todo)
+            answers = self._ask(self._context.placement.get, sorted(todo))
+            if answers.outage:
+                raise answers.outage
+            states = answers.results
+            for provider in states:
+                # An earlier round may have failed.
+                self._outcome.failed.pop(Subject(PROVIDER, provider), None)
             truth, changes, nodes = self._decide(states)
-            retried = conflicts
-            conflicts = self._write(states, truth, changes)
+            retried, conflicts = conflicts, self._write(states, truth, changes)
             # Another round handles those that a later truth knows.
             handled -= states.keys() & truth.unknown.keys()
             if len(retried) > MAX_FUTILE and retried <= conflicts:
@@ -240,15 +245,6 @@ class _Rounds:
                     todo = frozenset(self._silent)
             if not todo or self._outcome.outage:
                 break
-
-    def _get(self, providers: frozenset[str]) -> States:
-        answers = self._ask(self._context.placement.get, sorted(providers))
-        if answers.outage:
-            raise answers.outage
-        for provider in answers.results:
-            # An earlier round may have failed.
-            self._outcome.failed.pop(Subject(PROVIDER, provider), None)
-        return answers.results
 
     def _write(self, states: States, truth: source.Nova,
                changes: abc.Iterable[Change]) -> frozenset[str]:
