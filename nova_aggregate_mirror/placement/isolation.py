@@ -50,7 +50,6 @@ class Answers(Generic[Item, Result]):
     """Why an item had no answer, of the last such; in an outage, too."""
 
     def unasked(self, items: abc.Iterable[Item]) -> list[Item]:
-        """Return those of the items that were not asked about."""
         return [item for item in items
                 if item not in self.results and item not in self.failures]
 
