@@ -12,8 +12,6 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
 
-Change = outcome.Change
-
 FOREIGN_AFTER = 24 * 3600.0
 """Seconds after which an aggregate that vanished from nova is removed from
 providers that are not compute nodes. No service would restore these
@@ -99,13 +97,13 @@ class Comparison:
             and entry.deleted == deleted)
 
     @functools.cached_property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[outcome.Change]:
         """The changes that placement needs, by provider.
 
         A compute node that is not in ``current`` has no provider yet.
         """
-        changes = (Change.of(self.nova, node, self.current[node], self.owned,
-                             self.only)
+        changes = (outcome.Change.of(self.nova, node, self.current[node],
+                                     self.owned, self.only)
                    for node in sorted(self.nodes & self.current.keys()))
         # Whether a provider is in those that are unread is not known.
         known = (change.without(self.unread_aggregates) for change in changes)
@@ -167,13 +165,13 @@ class Comparison:
             hosts_down=hosts_down, invalid_aggregates=invalid,
             unmapped=nova.unmapped & frozenset(members))
 
-    def with_changes(self, changes: abc.Iterable[Change]) -> 'Comparison':
+    def after(self, changes: abc.Iterable[outcome.Change]) -> 'Comparison':
         """Return the comparison as it would be after these changes."""
-        after = dict(self.current)
+        later = dict(self.current)
         for change in changes:
-            if change.provider in after:
-                after[change.provider] = change.apply(after[change.provider])
-        return dataclasses.replace(self, current=after)
+            if change.provider in later:
+                later[change.provider] = change.apply(later[change.provider])
+        return dataclasses.replace(self, current=later)
 
     def dirty(self, nodes: abc.Iterable[str]) -> list[journal.Dirty]:
         """Group compute nodes by host; a shared one is in several groups."""

@@ -71,7 +71,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     outcome.missing, outcome.pending, outcome.current = set(), set(), {}
     if not request.write:
         # The drain has only computed what placement would have by now.
-        compared = compared.with_changes(outcome.changes)
+        compared = compared.after(outcome.changes)
     refused = compared.refusal(request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)

@@ -163,8 +163,7 @@ class Outcome:
             # Otherwise the failure of a provider is the reason.
             self.failed[host] = error or exceptions.NovaUnavailable(
                 'nova was not read')
-        errors = (self.failed[subject] for subject in subjects
-                  if subject in self.failed)
+        errors = filter(None, map(self.failed.get, subjects))
         # The failure of a provider, if there is one, and not of the journal,
         # or of a cell that may have it.
         self.hosts[dirty] = min(errors, default=None, key=lambda error: (

@@ -22,7 +22,6 @@ class Reconciler(context.Context):
     def converge(self, dirty: abc.Iterable[journal.Dirty],
                  mode: provider_writes.Mode = provider_writes.Mode()
                  ) -> outcome.Outcome:
-        """Converge the providers of dirty hosts."""
         # A host may have several rows, each with its own nodes.
         requests = sorted(frozenset(dirty), key=lambda request: (
             request.host, request.request_id, sorted(request.nodes)))

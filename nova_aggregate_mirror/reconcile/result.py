@@ -100,7 +100,6 @@ class Result:
         return 'partial' if self.failures else 'success'
 
     def select(self, *states: State) -> list[Association]:
-        """List the associations in these states."""
         return [association for association in self.associations
                 if association.state in states]
 

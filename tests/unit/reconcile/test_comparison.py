@@ -48,7 +48,7 @@ class TestChanges(testtools.TestCase):
         are, and nothing is left to do.
         """
         compared = compare(desired, current, deleted)
-        after = compared.with_changes(compared.changes)
+        after = compared.after(compared.changes)
         self.assertEqual(current.keys(), after.current.keys())
         for provider, aggregates in current.items():
             self.assertEqual(
