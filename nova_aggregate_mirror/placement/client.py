@@ -102,8 +102,7 @@ class Client:
 
     def release(self) -> None:
         """Close the idle connections, but keep the token."""
-        target = self._slot().target
-        if target is not None:
+        if target := self._slot().target:
             target.close()
 
     def providers(self, **query: str) -> frozenset[str]:
