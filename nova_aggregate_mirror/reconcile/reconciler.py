@@ -115,6 +115,5 @@ def waiting(result: outcome.Outcome) -> set[journal.Dirty]:
 def write_journal(result: outcome.Outcome, write: abc.Callable[[], None]
                   ) -> None:
     """Write to the journal; record a failure without aborting the run."""
-    failure = exceptions.failure_of(write, exceptions.JournalUnavailable)
-    if failure:
+    if failure := exceptions.failure_of(write, exceptions.JournalUnavailable):
         result.failed[outcome.JOURNAL] = failure
