@@ -26,34 +26,33 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     A process had another mode when it last wrote to the journal: only what is
     so now has an exit status.
     """
-    disagreements = _of_nova_api(journal, wanted, 'instead of ' + wanted,
-                                 STALE % ('restarted', RESTART))
+    mismatches = _of_nova_api(journal, wanted, 'instead of ' + wanted,
+                              STALE % ('restarted', RESTART))
     past = full_syncs.newest(journal.database)
     sync = next((sync for sync in past if sync.mode), None)
     if sync and sync.mode != wanted:
         subject = 'The agent on %s' % sync.host
         text = '%s had mode %s in its last sync, on %s, instead of %s' % (
             subject, sync.mode, dates.in_sentence(sync.ended_at), wanted)
-        disagreements.append(
-            Problem(subject, text, STALE % ('reloaded', RELOAD)))
+        mismatches.append(Problem(subject, text, STALE % ('reloaded', RELOAD)))
     if sync and sync.observed:
-        disagreements += _waiting_operations(
+        mismatches += _waiting_operations(
             journal, 'the agent observed in its last sync',
             RELOAD if wanted == conf.MIRROR else commands.SYNC)
-    return disagreements
+    return mismatches
 
 
 def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
     """List what disagrees with an agent, whose mode may be the wrong one."""
     other = conf.OBSERVE if mode == conf.MIRROR else conf.MIRROR
-    disagreements = _of_nova_api(
+    mismatches = _of_nova_api(
         journal, mode, 'and this agent has mode ' + mode,
         'unless it was restarted since, run "%s" there for mode %s, or "%s" '
         'for mode %s' % (RESTART, mode, RELOAD, other))
     if mode == conf.OBSERVE:
-        disagreements += _waiting_operations(
+        mismatches += _waiting_operations(
             journal, 'this agent only observes', commands.SYNC)
-    return disagreements
+    return mismatches
 
 
 def _of_nova_api(journal: store.Journal, wanted: str, clause: str, step: str
@@ -62,15 +61,15 @@ def _of_nova_api(journal: store.Journal, wanted: str, clause: str, step: str
     # The oldest come first, and later ones replace them.
     latest = {process.host: process for process in seen_processes.read(
         journal.database, time.time() - seen_processes.KEEP)}
-    disagreements = []
+    mismatches = []
     for host, process in sorted(latest.items()):
         if process.mode != wanted:
             subject = 'Nova-api on %s' % host
             text = '%s had mode %s at its last operation, on %s, %s' % (
                 subject, process.mode, dates.in_sentence(process.seen_at),
                 clause)
-            disagreements.append(Problem(subject, text, step))
-    return disagreements
+            mismatches.append(Problem(subject, text, step))
+    return mismatches
 
 
 def _waiting_operations(journal: store.Journal, reason: str, command: str

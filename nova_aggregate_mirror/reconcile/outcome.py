@@ -138,26 +138,25 @@ class Outcome:
         :param error: what ended the converge early; None if nothing did
         :param whole: whether all nodes of the host were requested
         """
-        host, nodes, truth = Subject(HOST, dirty.host), dirty.nodes, self.truth
-        if truth and whole:
-            nodes |= truth.nodes_of({dirty.host})
+        host, nodes, nova = Subject(HOST, dirty.host), dirty.nodes, self.truth
+        if nova and whole:
+            nodes |= nova.nodes_of({dirty.host})
         subjects = host, *(Subject(PROVIDER, node) for node in sorted(nodes))
         if self.outage:
             error = exceptions.NotTried.because_of(self.outage)
-        if truth:
+        if nova:
             # A missing provider matters only if it has to be in an aggregate.
             self.pending |= {node for node in nodes & self.missing
-                             if truth.wanted(node)}
-            if whole and dirty.host in truth.hosts_down:
+                             if nova.wanted(node)}
+            if whole and dirty.host in nova.hosts_down:
                 self.failed[host] = exceptions.CellUnavailable.of_any({
-                    cell: truth.cells_down[cell]
-                    for cell in truth.hosts_down[dirty.host]})
+                    cell: nova.cells_down[cell]
+                    for cell in nova.hosts_down[dirty.host]})
             for node in sorted(nodes - self.done - self.missing):
                 reason = error or exceptions.Retriable(
                     'nova reported it only in the last attempt')
-                if not error and node in truth.unknown:
-                    reason = exceptions.CellUnavailable.of_any(
-                        truth.cells_down)
+                if not error and node in nova.unknown:
+                    reason = exceptions.CellUnavailable.of_any(nova.cells_down)
                 self.failed.setdefault(Subject(PROVIDER, node), reason)
         elif self.failed.keys().isdisjoint(subjects):
             # Otherwise the failure of a provider is the reason.
