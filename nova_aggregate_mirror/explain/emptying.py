@@ -19,7 +19,7 @@ from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import stored
+from nova_aggregate_mirror.explain import stored
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import moving

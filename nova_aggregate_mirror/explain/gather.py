@@ -25,9 +25,8 @@ from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import descriptions
-from nova_aggregate_mirror.explain.request import stored
 from nova_aggregate_mirror.explain import resource_holders
+from nova_aggregate_mirror.explain import stored
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import deadline
@@ -86,7 +85,7 @@ def explain(cloud: Cloud, args: argparse.Namespace,
             image if args.image or args.properties else None, args.zone,
             args.networks, args.ports)
     else:
-        request = descriptions.of_description(cloud.context, args, image)
+        request = requests.of_description(cloud.context, args, image)
     pending: dict[str, float] = {}
     try:
         # Rows come oldest first; reversed, the oldest of a host remains.

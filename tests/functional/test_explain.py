@@ -24,8 +24,8 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import preparations
 from nova_aggregate_mirror.explain import rendering
-from nova_aggregate_mirror.explain.request import preparations
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 

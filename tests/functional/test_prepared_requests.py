@@ -15,7 +15,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain.request import preparations
+from nova_aggregate_mirror.explain import preparations
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 

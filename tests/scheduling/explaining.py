@@ -20,8 +20,7 @@ from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import descriptions
-from nova_aggregate_mirror.explain.request import stored
+from nova_aggregate_mirror.explain import stored
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import openstack_options
@@ -125,7 +124,7 @@ class ExplainingTest(cloud.CloudTest):
                 'project': self.api.project_id, 'zone': zone, 'count': 1,
                 'networks': [], 'ports': [], **options}
         image = args.pop('image', {'properties': {}})
-        return descriptions.of_description(
+        return requests.of_description(
             self.context, argparse.Namespace(**args), image)
 
     def compared(self, request: abc.Callable[[], requests.SchedulingRequest]

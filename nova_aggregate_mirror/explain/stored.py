@@ -15,8 +15,8 @@ from nova import objects
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import preparations
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import preparations
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror.scheduler import request_spec
@@ -80,7 +80,7 @@ def of_server(context: Any, placement: client.Client, server: str,
             '--for create to see why it has none' % (
                 server, request.operation))
     if flavor:
-        request.flavor = requests.flavor(context, flavor)
+        request.flavor = requests.find_flavor(context, flavor)
     request.image = image and requests.decoded(image)
     for step in preparations.PREPARATIONS[request.operation]:
         step(request)

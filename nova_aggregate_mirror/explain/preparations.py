@@ -73,7 +73,7 @@ def new_flavor(request: PreparedRequest) -> None:
     spec.flavor = request.flavor
     spec.numa_topology = hardware.numa_get_constraints(
         spec.flavor, request.instance.image_meta)
-    pci_requests = requests.pci_requests(spec.flavor, request.notes)
+    pci_requests = requests.pci_devices(spec.flavor, request.notes)
     pci_requests.instance_uuid = request.instance.uuid
     before = spec.pci_requests and spec.pci_requests.requests or ()
     pci_requests.requests += [
