@@ -24,8 +24,8 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import preparations
 from nova_aggregate_mirror.explain import rendering
+from nova_aggregate_mirror.explain import stored
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -241,7 +241,7 @@ class TestMoves(explaining.ExplainingTest):
             self.assertEqual(
                 {'first': 'acceptable', 'second': 'not the requested host',
                  'other': 'not the requested host'}, self.reasons(answer))
-            self.assertEqual(preparations.ON_ITS_HOST, answer.stays)
+            self.assertEqual(stored.ON_ITS_HOST, answer.stays)
         self.admin_api.post_server_action(
             self.server['id'], {'unshelve': None})
         self.become(self.server, status='ACTIVE', **{HOST: 'first'})
@@ -325,7 +325,7 @@ class TestQueries(explaining.ExplainingTest):
         wanted, large = self.flavor(), self._create_flavor(vcpu=3)
         server = self.boot(flavor_id=wanted, host='first')
         without = self.statements(lambda: self.described(wanted))
-        for operation in preparations.PREPARATIONS:
+        for operation in stored.PREPARATIONS:
             if operation == 'evacuate':
                 self.admin_api.put_service_force_down(
                     self.service('first'), True)
@@ -763,7 +763,7 @@ class TestRebuild(explaining.ExplainingTest):
         for kept in None, image:
             answer = self.explain_server(self.server, 'rebuild', image=kept)
             self.assertEqual(['first'], explaining.accepted(answer))
-            self.assertEqual(preparations.KEPT_IMAGE, answer.stays)
+            self.assertEqual(stored.KEPT_IMAGE, answer.stays)
         self.rebuild(image)
         self.become(self.server, status='ACTIVE', **{HOST: 'first'})
 

@@ -15,7 +15,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import preparations
+from nova_aggregate_mirror.explain import stored
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -294,7 +294,7 @@ class TestNewestOperation(PreparedRequestsTest):
         self.assertEqual('', self.of_server(self.server).stays)
         self.execute('cell1', "UPDATE instances SET image_ref = '%s'"
                      % image['id'])
-        self.assertEqual(preparations.KEPT_IMAGE,
+        self.assertEqual(stored.KEPT_IMAGE,
                          self.of_server(self.server).stays)
 
     def test_move_that_another_host_took(self):
