@@ -46,7 +46,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.scheduler import moving
 
@@ -178,7 +177,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     """Explain the request of the command line; return the exit status."""
     components.check_configuration()
     args = conf.command
-    words: Any = departures if args.servers_of else rendering
+    words: Any = departures if args.servers_of else explanation
     try:
         if args.html is None:
             answer = _explain(conf)

@@ -6,7 +6,7 @@ from collections import abc
 import dataclasses
 from typing import Any
 
-from nova_aggregate_mirror.explain import rendering
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
@@ -105,10 +105,10 @@ def sentence(answer: Answer) -> str:
 
 def text(answer: Answer, tables: bool = True) -> str:
     """Render the answer, perhaps with a row for each server."""
-    parts = [*map(rendering.paragraph, answer.remarks),
+    parts = [*map(explanation.paragraph, answer.remarks),
              printable.line(sentence(answer)),
-             rendering.paragraph('Not looked at: %s.' % NOT_LOOKED_AT),
-             rendering.paragraph(ORDER)]
+             explanation.paragraph('Not looked at: %s.' % NOT_LOOKED_AT),
+             explanation.paragraph(ORDER)]
     if tables and answer.departures:
         cells = [(server.name, server.state, server.operation or '-',
                   server.flavor, server.destination or server.reason)

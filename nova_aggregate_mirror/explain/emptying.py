@@ -17,7 +17,6 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import host_states
-from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain import stored
 from nova_aggregate_mirror.placement import client
@@ -142,7 +141,7 @@ class Emptying:
             return dataclasses.replace(
                 row, reason='none of %d %s takes it: %s' % (
                     len(alone.verdicts), alone.noun,
-                    rendering.excluded(alone)))
+                    explanation.excluded(alone)))
         first, zone = alone.acceptable[0].host, spec.availability_zone
         missing = servers.exhausted(
             spec, answers, [verdict.node for verdict in alone.acceptable])

@@ -6,7 +6,6 @@ from collections import abc
 
 from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import page
 
 
@@ -20,9 +19,9 @@ def render(answer: explanation.Answer | departures.Answer, now: float
             not_looked_at=departures.NOT_LOOKED_AT, order=departures.ORDER)
     nodes = collections.Counter(verdict.host for verdict in answer.verdicts)
     return page.generate(
-        'answer', now, answer=answer, sentence=rendering.sentence(answer),
-        state=answer.record and rendering.state(answer.record),
-        record_columns=rendering.RECORD, bars=rendering.funnel(answer),
-        rows=rendering.groups(answer), not_looked_at=answer.not_looked_at,
+        'answer', now, answer=answer, sentence=explanation.sentence(answer),
+        state=answer.record and explanation.state(answer.record),
+        record_columns=explanation.RECORD, bars=explanation.funnel(answer),
+        rows=explanation.groups(answer), not_looked_at=answer.not_looked_at,
         multinode_hosts={host for host, count in nodes.items() if count > 1},
         placed=collections.Counter(answer.placed).most_common())

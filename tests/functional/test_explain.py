@@ -24,7 +24,6 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain import stored
 from tests.scheduling import cloud
 from tests.scheduling import explaining
@@ -86,7 +85,7 @@ class TestConditions(explaining.ExplainingTest):
             'nova-scheduler finds 1 of 6 hosts (good): 1 disabled, 1 have too '
             'much VCPU reserved, 1 in zone az-1 in nova but not in '
             'placement, 1 not in zone az-1, 1 without trait CUSTOM_FAST',
-            rendering.sentence(answer))
+            explanation.sentence(answer))
         conditions = 7
         # Figures and holders of one host; the list, sharing ones and the whole
         # query.
@@ -113,7 +112,7 @@ class TestConditions(explaining.ExplainingTest):
         self.assertEqual({'server': server['id'], 'operation': 'create',
                           'flavor': 'm1.tested', 'zone': ZONE,
                           'project': self.api.project_id}, answer.request)
-        self.assertIn('1 disabled', rendering.sentence(answer))
+        self.assertIn('1 disabled', explanation.sentence(answer))
         self.assertEqual('error', answer.record.state)
         self.assertIn('No valid host was found', answer.record.fault)
         self.assertEqual(
@@ -133,7 +132,7 @@ class TestConditions(explaining.ExplainingTest):
             {(entry.event, entry.host, entry.result)
              for entry in answer.record.entries})
         self.assertEqual(['good'], explaining.accepted(answer))
-        text = rendering.text(answer)
+        text = explanation.text(answer)
         self.assertIn('nova-compute.log of each host', text)
         self.assertLess(text.index('Exceeded'),
                         text.index('nova-scheduler finds'))
@@ -875,7 +874,7 @@ class TestSeveral(explaining.ExplainingTest):
             self.assertEqual(6, len(answer.placed))
             self.assertEqual(status, self.boot_many(wanted, count))
         self.assertIn('. 6 of 7 servers fit at once: 2 on ',
-                      rendering.sentence(answer))
+                      explanation.sentence(answer))
 
     def test_servers_that_are_built_at_once(self):
         """A host builds some of them; one after the other, it builds more."""

@@ -17,8 +17,8 @@ from nova.tests.functional import test_routed_networks
 from oslo_db import exception as db_exception
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import host_states
-from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import workers
 from tests.scheduling import cloud
@@ -87,7 +87,7 @@ class TestGroups(FiltersTest):
         self.reserve('good', CARD)
         self.assertEqual(
             'nova-scheduler finds 0 of 4 hosts: 4 cannot meet request group 1',
-            rendering.sentence(self.compared_flavor(wanted)))
+            explanation.sentence(self.compared_flavor(wanted)))
         self.refused(flavor_id=wanted)
 
     def test_figures_where_a_host_has_a_child(self):
@@ -163,7 +163,7 @@ class TestNuma(FiltersTest):
         self.assertIn('does not fit on this host', self.details(answer)['one'])
         self.assertIn('No host NUMA topology', self.details(answer)['flat'])
         self.compute('two', numa_topology=None)
-        self.assertEqual(FINDS_NONE + unable, rendering.sentence(
+        self.assertEqual(FINDS_NONE + unable, explanation.sentence(
             self.compared_flavor(wanted)))
         self.refused(flavor_id=wanted)
 
@@ -216,7 +216,7 @@ class TestSegments(FiltersTest):
         self.assertEqual(
             'nova-scheduler finds 0 of 3 hosts: 2 %s, 1 have too much VCPU '
             'reserved' % elsewhere,
-            rendering.sentence(self.compared(request)))
+            explanation.sentence(self.compared(request)))
 
 
 class TestCells(FiltersTest):
@@ -248,7 +248,7 @@ class TestCells(FiltersTest):
         self.assertEqual(
             'nova-scheduler finds 0 of 3 hosts: 1 have too much VCPU '
             'reserved, 1 in another cell than the server, 1 the host to leave',
-            rendering.sentence(self.compared_server(server, 'migrate')))
+            explanation.sentence(self.compared_server(server, 'migrate')))
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self._wait_for_action_fail_completion(
             server, instance_actions.MIGRATE, 'cold_migrate')
@@ -290,7 +290,7 @@ class TestCells(FiltersTest):
             self.wanted).failure)
         answer = self.explain_server(server, 'migrate')
         self.assertEqual('Aggregates not found', answer.failure)
-        [(nodes, hosts, *_others, also)] = rendering.rows(answer)
+        [(nodes, hosts, *_others, also)] = explanation.rows(answer)
         self.assertEqual((3, 'far, first, second', ''), (nodes, hosts, also))
         self.useFixture(fixtures.MockPatchObject(
             client.Client, 'probe', side_effect=(
@@ -350,7 +350,7 @@ class TestCells(FiltersTest):
         answer = self.compared_flavor(wanted)
         self.assertEqual(
             'nova-scheduler finds 0 of 2 hosts: 2 without trait CUSTOM_FAST',
-            rendering.sentence(answer))
+            explanation.sentence(answer))
         [note] = answer.remarks
         self.assertIn('its hosts are not explained', note)
         self.assertTrue(answer.cells_down)

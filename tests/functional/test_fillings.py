@@ -17,7 +17,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import emptying
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.scheduler import moving
 from tests.scheduling import explaining
 
@@ -219,7 +218,7 @@ class TestServers(FillingTest):
         group = self.admin_api.post_server_groups(
             {'name': 'together', 'policy': 'affinity'})['id']
         server = [self.server(name, group=group) for name in ('a', 'b')][0]
-        expected = 'none of 3 hosts takes it: ' + rendering.excluded(
+        expected = 'none of 3 hosts takes it: ' + explanation.excluded(
             self.explain_server({'id': server}, moving.LIVE))
         self.assertEqual([('', '', expected)] * 2, [
             (one.destination, one.first, one.reason)
@@ -280,7 +279,7 @@ class TestAll(FillingTest):
         answer = self.filled(PARTS)
         self.assertEqual(
             '5 more; then CUSTOM_PARTS on 2 of 3 hosts, 1 have no '
-            'CUSTOM_PARTS', rendering.sentence(answer))
+            'CUSTOM_PARTS', explanation.sentence(answer))
         created = []
         while self.boot(flavor_id=flavor)['status'] == 'ACTIVE':
             created.append(1)

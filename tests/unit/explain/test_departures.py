@@ -5,7 +5,6 @@ import testtools
 
 from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import rendering
 
 WEB = departures.Departure('uuid-1', 'web', 'active', 'live-migrate', 'small',
                            'h2', ('h2', 'h3'))
@@ -64,7 +63,7 @@ class TestAll(testtools.TestCase):
             return explanation.Verdict(
                 host, host, explanation.Reason(kind, phrase), 0, also=also)
 
-        return rendering.sentence(explanation.Answer(
+        return explanation.sentence(explanation.Answer(
             {'zone': 'az-1'}, verdicts=[
                 verdict('h1', explanation.ACCEPTABLE, ''),
                 verdict('h2', 'disabled', 'disabled'),

@@ -87,8 +87,7 @@ PURE = {
         'itertools', 'math', 'nova_aggregate_mirror.limits'),
     # What was explained is shown, and nothing is asked.
     'explain/explanation explain/facts explain/placement_query '
-    'explain/conditions explain/reasons explain/reason_table '
-    'explain/rendering': (
+    'explain/conditions explain/reasons explain/reason_table': (
         're', 'shlex', 'textwrap', 'nova_aggregate_mirror.explain',
         'nova_aggregate_mirror.reconcile', 'nova_aggregate_mirror.scheduler'),
     'html_report/answer': (

@@ -6,7 +6,6 @@ import json
 import testtools
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror import printable
 
 GOOD = explanation.Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
@@ -39,7 +38,7 @@ class TestSentence(testtools.TestCase):
         self.assertEqual(
             'nova-scheduler finds 2 of 11 hosts (good-0, good-1): '
             '8 disabled, 1 full',
-            rendering.sentence(answer()))
+            explanation.sentence(answer()))
 
     def test_no_acceptable_host(self):
         """No host is named; what applies to all is said instead of each."""
@@ -54,7 +53,7 @@ class TestSentence(testtools.TestCase):
                 # A cell may be down.
                 ([], {}, 'finds 0 of 0 hosts: nova shows no compute node')):
             self.assertEqual(
-                'nova-scheduler ' + text, rendering.sentence(
+                'nova-scheduler ' + text, explanation.sentence(
                     explanation.Answer({}, [], verdicts, **options)))
         self.assertFalse(explanation.Answer({}, [], others).possible)
 
@@ -63,16 +62,17 @@ class TestSentence(testtools.TestCase):
         found = explanation.Answer({}, [], [
             explanation.Verdict('node-%d' % one, 'ironic-1', GOOD, 0)
             for one in range(3)])
-        self.assertEqual('nova-scheduler finds 3 of 3 compute nodes '
-                         '(ironic-1 with 3 nodes)', rendering.sentence(found))
+        self.assertEqual(
+            'nova-scheduler finds 3 of 3 compute nodes (ironic-1 with 3 '
+            'nodes)', explanation.sentence(found))
         self.assertEqual(
             [(3, 'ironic-1 with 3 nodes', 'acceptable', '', '', '')],
-            rendering.rows(found))
+            explanation.rows(found))
 
     def test_several_servers(self):
         """They are possible if each has a host."""
         found = answer(count=4, placed=['good-0', 'good-1', 'good-0'])
-        self.assertTrue(rendering.sentence(found).endswith(
+        self.assertTrue(explanation.sentence(found).endswith(
             '. 3 of 4 servers fit at once: 2 on good-0, 1 on good-1'))
         self.assertFalse(found.possible)
         self.assertTrue(answer(count=1).possible)
@@ -87,15 +87,15 @@ class TestText(testtools.TestCase):
             (8, 'off-0, off-1, off-2, off-3, off-4, off-5 and 2 more',
              'disabled', '', 'enable <host>', ''),
             (1, 'full', 'full', 'free 0', '', 'disabled'),
-        ], rendering.rows(answer()))
-        self.assertIn('also: disabled', rendering.text(answer()))
+        ], explanation.rows(answer()))
+        self.assertIn('also: disabled', explanation.text(answer()))
 
     def test_several_nodes_of_a_host(self):
         """Their step has the name of the host, as that of one node has."""
         answer = explanation.Answer({}, [], [verdict('a', OFF, 0, OFF)] * 2)
         self.assertEqual(
             [(2, 'a with 2 nodes', 'disabled', '', 'enable a', 'disabled')],
-            rendering.rows(answer))
+            explanation.rows(answer))
 
     def test_further_reasons_with_other_figures(self):
         """Hosts share a row if the phrases are the same."""
@@ -103,23 +103,23 @@ class TestText(testtools.TestCase):
                      for detail in ('free 1', 'free 0'))
         verdicts = [verdict('a', OFF, 0, few, OFF),
                     verdict('b', OFF, 0, none, OFF), verdict('c', OFF, 0, few)]
-        rows = rendering.rows(explanation.Answer({}, [], verdicts))
+        rows = explanation.rows(explanation.Answer({}, [], verdicts))
         self.assertEqual(
             [('a, b', 'full; disabled'), ('c', 'full')],
             [(row[1], row[5]) for row in rows])
         self.assertEqual([OFF, explanation.Reason('resources', 'full'), OFF],
-                         rendering.reasons(verdicts[:2]))
+                         explanation.reasons(verdicts[:2]))
 
     def test_no_compute_node(self):
         """Nova may have some in a cell that was not read."""
-        self.assertTrue(rendering.text(explanation.Answer()).startswith(
+        self.assertTrue(explanation.text(explanation.Answer()).startswith(
             'nova-scheduler finds 0 of 0 hosts: nova shows no compute node'))
 
     def test_zones_beside_rows(self):
         """No row of csv has how many servers fit into a zone."""
         answer = explanation.Answer(
             fills=True, count=1, placed=['h1'], zones={'az-1': 1})
-        self.assertIn('| az-1 | 1 ', rendering.text(answer, tables=False))
+        self.assertIn('| az-1 | 1 ', explanation.text(answer, tables=False))
 
     def test_name_with_a_space(self):
         """The command can be typed as it is."""
@@ -129,15 +129,15 @@ class TestText(testtools.TestCase):
         """How many are left after each condition, and how many it excludes."""
         self.assertEqual([
             ('compute nodes in nova', '', 11, 0), ('enabled', 'nova', 3, 8),
-            ('1 VCPU', 'flavor', 2, 1)], rendering.funnel(answer()))
+            ('1 VCPU', 'flavor', 2, 1)], explanation.funnel(answer()))
 
     def test_text(self):
         """Remarks come first, then the sentence; notes are the last."""
-        lines = rendering.text(answer(
+        lines = explanation.text(answer(
             notes=['a cell is down'], remarks=['first'],
             not_looked_at='quotas')).splitlines()
         self.assertEqual('first', lines[0])
-        self.assertEqual(rendering.sentence(answer()), lines[2])
+        self.assertEqual(explanation.sentence(answer()), lines[2])
         self.assertEqual('Not looked at: quotas.', lines[4])
         self.assertEqual('Request: flavor m1', lines[6])
         self.assertEqual('Note: a cell is down', lines[-1])
@@ -147,14 +147,14 @@ class TestText(testtools.TestCase):
         evil = 'a\x1b[2J\nb\u202e'
         reason = explanation.Reason('disabled', evil, evil, evil)
         condition = explanation.Condition(evil, evil, 0, 1)
-        text = rendering.text(explanation.Answer(
+        text = explanation.text(explanation.Answer(
             {evil: evil}, [condition], [verdict(evil, reason, 0)],
             notes=[evil]))
         self.assertEqual(printable.lines(text), text)
 
     def test_document(self):
         """Each host has its own step there."""
-        found = json.loads(json.dumps(rendering.document(answer())))
+        found = json.loads(json.dumps(explanation.document(answer())))
         self.assertEqual({
             'host': 'off-7', 'node': 'node-off-7', 'weight': None,
             'weights': {}, 'condition': 0,
