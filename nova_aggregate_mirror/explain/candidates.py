@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read which providers meet the conditions of a query, and their figures."""
+"""Read which providers meet the conditions of a query, and their figures.
+
+Long because all that an explanation reads of providers is here.
+"""
 
 from collections import abc
 import dataclasses
+import itertools
 from typing import Any
 from typing import TypeVar
 import urllib.parse
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import isolation
+
+MAX_FIGURES = 20
+"""Maximum number of providers whose inventories are read, per condition."""
+
+MAX_TREE = 4
+"""Maximum number of providers of a tree whose inventories are read."""
 
 Document = dict[str, Any]
 Parameters = abc.Sequence[tuple[str, str]]
 Result = TypeVar('Result')
+Condition = placement_query.Condition
+Passed = abc.Sequence[tuple[Condition, frozenset[str]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +77,35 @@ class Inventory:
     def free(self) -> int:
         """The amount that is not allocated; one server may get less."""
         return max(0, self.usable - self.used)
+
+
+Inventories = abc.Mapping[str, Inventory | None]
+"""Of a compute node, by class; None if several providers have the class."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Funnel:
+    """The responses of placement to a query, and to its first conditions."""
+
+    existing: frozenset[str]
+    """Compute nodes that have a resource provider."""
+    passed: Passed
+    """Each condition with the compute nodes that are not known to fail it: one
+    with several providers is not asked about after the first that it fails."""
+    answers: Answers = ()
+    """The response to each query, without its limit."""
+    trees: abc.Mapping[str, abc.Sequence[str]] = dataclasses.field(
+        default_factory=dict)
+    """Compute node to the providers of its tree; without those that may use
+    sharing providers."""
+    within_limit: frozenset[str] = frozenset()
+    """Providers with a candidate that nova-scheduler takes."""
+
+    @property
+    def left(self) -> frozenset[str]:
+        """The compute nodes that meet every condition."""
+        return self.existing.intersection(
+            *(nodes for _condition, nodes in self.passed))
 
 
 class CandidateReader:
@@ -143,3 +186,143 @@ class CandidateReader:
                 raise call.malformed('an answer of another form') from exc
 
         return self._placement.read(path, checked, provider)
+
+
+def narrow(reader: CandidateReader, sharing: frozenset[str],
+           for_each: isolation.Each, queries: placement_query.Queries,
+           nodes: frozenset[str]) -> Funnel:
+    """Read which nodes meet each condition of a query.
+
+    A condition is asked by itself for nodes with a single provider, and with
+    those before it for others, which may meet it with several providers.
+
+    :param sharing: providers that may use resources of a sharing one
+    :param queries: alternatives; nova takes the candidates of each: the first
+        may have further ones that replace some of its conditions
+    :raises RequestRejected: placement does not accept the whole query
+    """
+    roots = reader.trees()
+    existing = nodes.intersection(roots)
+    trees: dict[str, list[str]] = {
+        node: [] for node in existing - sharing if roots[node] == node}
+    for provider, root in roots.items():
+        if root in trees:
+            trees[root].append(provider)
+    # The whole queries take longest and start first.
+    answers: list[Candidates] = for_each(lambda query: reader.candidates(
+        query.parameters(), query.limit), queries)
+    complete = frozenset[str]().union(
+        *(answer.summaries for answer in answers))
+    single = frozenset(node for node, providers in trees.items()
+                       if queries[0].plain and not providers[1:])
+    passed = _passed(reader, for_each, queries, single, existing - single,
+                     complete)
+    # Placement would return as many of its first candidates. Nova skips a host
+    # of which only a child has one.
+    taken = [answer.requests[:answer.limit] for answer in answers]
+    within_limit = frozenset(by_provider(itertools.chain(*taken)))
+    return Funnel(existing, passed, answers, trees, within_limit)
+
+
+def _passed(reader: CandidateReader, for_each: isolation.Each,
+            queries: placement_query.Queries, single: frozenset[str],
+            remaining: frozenset[str], complete: frozenset[str]) -> Passed:
+    """Return each condition with the nodes that are not known to fail it."""
+    def candidates_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
+        return reader.candidates(query.parameters(part)).summaries
+
+    def providers_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
+        # Each provider asked about is a root.
+        return reader.trees([
+            (placement_query.REQUIRED if key == placement_query.ROOT else key,
+             value) for key, value in query.parameters(part)])
+
+    query, nodes = queries[0], single | remaining
+    conditions = query.conditions
+    alone = _ask(providers_of, for_each, queries,
+                 [[condition] for condition in conditions], single)
+    together = _ask(
+        candidates_of, for_each, queries,
+        [conditions[:count] for count in range(1, len(conditions))], remaining)
+    passed = []
+    # All conditions together are a complete query.
+    for condition, by_itself, joint in zip(
+            conditions, alone, [*together, frozenset[str]()], strict=True):
+        # Placement may change between queries, or cut the answer to a part.
+        failing = (remaining - joint) - complete
+        remaining -= failing
+        failing |= (single - by_itself) - complete
+        passed.append((condition, nodes - failing))
+    return passed
+
+
+def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
+         for_each: isolation.Each, queries: placement_query.Queries,
+         parts: abc.Sequence[abc.Sequence[Condition]], nodes: frozenset[str]
+         ) -> list[frozenset[str]]:
+    """Return the nodes that meet each part of a query, or an alternative."""
+    def answer(part: abc.Sequence[Condition]) -> frozenset[str]:
+        if not nodes:
+            return nodes
+        asked = map(ask, placement_query.alternatives(queries, part))
+        try:
+            return nodes.intersection(itertools.chain(*asked))
+        except exceptions.RequestRejected:
+            # A part may not be a query, for example without resources.
+            return nodes
+
+    return for_each(answer, parts)
+
+
+def read_figures(reader: CandidateReader, for_each: isolation.Each,
+                 funnel: Funnel, rank: abc.Callable[[str], Any]
+                 ) -> abc.Mapping[str, Inventories]:
+    """Read the inventories of the nodes with too few resources.
+
+    :param rank: of a node; of those that fail no condition before, and then of
+        the others, the first are read
+    """
+    readable = {node for node, providers in funnel.trees.items()
+                if len(providers) <= MAX_TREE}
+    wanted: dict[str, None] = {}
+    remaining = funnel.existing
+    for condition, passed in funnel.passed:
+        if condition.kind == placement_query.RESOURCES:
+            failing = readable - passed - wanted.keys()
+            ordered = sorted(failing, key=lambda node: (
+                node not in remaining, rank(node)))
+            wanted |= dict.fromkeys(ordered[:MAX_FIGURES])
+        remaining = remaining & passed
+    responses = for_each(
+        lambda node: _inventories(reader, funnel.trees[node]), wanted)
+    return {node: inventories for node, inventories
+            in zip(wanted, responses, strict=True) if inventories is not None}
+
+
+def scarce_providers(funnel: Funnel, figures: abc.Mapping[str, Inventories]
+                     ) -> abc.Mapping[str, str]:
+    """Return the providers with too few resources, each with its node."""
+    providers: dict[str, str] = {}
+    for condition, _passed in funnel.passed:
+        if condition.kind != placement_query.RESOURCES:
+            continue
+        for name, amount in condition.amounts.items():
+            for node, inventories in figures.items():
+                inventory = inventories.get(name)
+                if inventory and amount > inventory.free:
+                    providers[inventory.provider] = node
+    return providers
+
+
+def _inventories(reader: CandidateReader,
+                 providers: abc.Sequence[str]) -> Inventories | None:
+    """Read the inventories of a tree; None if it changes meanwhile."""
+    inventories: dict[str, Inventory | None] = {}
+    for provider in providers:
+        try:
+            found = reader.inventories(provider)
+        except exceptions.ProviderNotFound:
+            return None
+        for name, inventory in found.items():
+            inventories[name] = None if name in inventories else inventory
+    return inventories

@@ -6,13 +6,10 @@ import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import source
-
-Funnel = funnel.Funnel
-Inventories = funnel.Inventories
 
 
 def _none() -> Any:
@@ -70,11 +67,11 @@ class Facts:
 
     # What nova's request filters and placement respond.
     refusal: Refusal | None = None
-    funnel: Funnel | None = None
+    funnel: candidates.Funnel | None = None
     """None if nova does not query placement for the request."""
     name_conflicts: abc.Mapping[str, exceptions.MirrorError] = _none()
     """Compute node without a provider to why it cannot be created."""
-    figures: abc.Mapping[str, Inventories] = _none()
+    figures: abc.Mapping[str, candidates.Inventories] = _none()
     """Inventories of some compute nodes with too few resources."""
     holders: abc.Mapping[str, resource_holders.Holders] = _none()
     """Provider of them with too few resources to who holds these."""

@@ -19,7 +19,6 @@ from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
-from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reasons
@@ -257,28 +256,28 @@ def _ask_placement(cloud: Cloud, for_each: isolation.Each,
     sharing = cloud.placement.members(*sorted(aggregates))
     nodes = frozenset(facts.nova.nodes)
     try:
-        narrowed = funnel.read(reader, sharing, for_each, queries, nodes)
+        funnel = candidates.narrow(reader, sharing, for_each, queries, nodes)
     except exceptions.RequestRejected as exc:
         raise _rejection(reader, queries, exc) from exc
-    if not narrowed.existing:
+    if not funnel.existing:
         # Then no host has a reason of its own, unless a cell has others.
         with contextlib.suppress(exceptions.CellUnavailable):
             survey.check_placement(
                 cloud.placement, cloud.placement.providers(), facts.nova)
     conflicts = survey.name_conflicts(
-        cloud.nova, cloud.placement, nodes - narrowed.existing, facts.nova)
-    figures = funnel.read_figures(reader, for_each, narrowed, lambda node: (
+        cloud.nova, cloud.placement, nodes - funnel.existing, facts.nova)
+    figures = candidates.read_figures(reader, for_each, funnel, lambda node: (
         node not in facts.scope, facts.host(node)))
     holders: abc.Mapping[str, resource_holders.Holders] = {}
     try:
         holders = resource_holders.read(
             reader, for_each, cloud.servers,
-            funnel.scarce_providers(narrowed, figures), facts.nova.nodes)
+            candidates.scarce_providers(funnel, figures), facts.nova.nodes)
     except exceptions.MirrorError as exc:
         facts.answer.notes.append(
             'Who holds the resources of full hosts is not known: %s' % exc)
     return dataclasses.replace(
-        facts, funnel=narrowed, figures=figures, name_conflicts=conflicts,
+        facts, funnel=funnel, figures=figures, name_conflicts=conflicts,
         holders=holders)
 
 

@@ -9,7 +9,6 @@ from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
-from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror import source
 
@@ -24,7 +23,7 @@ CONDITIONS = [
 # Every node passes every condition.
 PASSING = facts.Facts(
     NOVA, scope=NODES, states=NODES, requested=NODES,
-    funnel=funnel.Funnel(
+    funnel=candidates.Funnel(
         NODES, [(condition, NODES) for condition in CONDITIONS],
         within_limit=NODES))
 

@@ -7,7 +7,6 @@ import testtools
 
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import facts
-from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reason_table
 from nova_aggregate_mirror.explain import reasons
@@ -222,7 +221,7 @@ class TestAggregates(testtools.TestCase):
         condition = placement_query.Condition(
             'member_of', 'in:' + ','.join(aggregates), ZONE)
         return reasons.is_stale(node, facts.Facts(
-            NOVA, funnel=funnel.Funnel(
+            NOVA, funnel=candidates.Funnel(
                 frozenset(), [(condition, frozenset())])))
 
     def test_node_that_passes_because_placement_is_stale(self):
