@@ -19,10 +19,10 @@ from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
+from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reasons
-from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror.explain import stored
@@ -140,7 +140,7 @@ def read_queries(cloud: Cloud, request: requests.SchedulingRequest,
                  ) -> list[placement_query.PlacementQuery]:
     """Run the request filters, of which some ask placement."""
     try:
-        return rehearsal.queries(cloud.context, request, manager)
+        return filter_runs.queries(cloud.context, request, manager)
     except (Refusal, exceptions.MirrorError):
         # Nova takes a placement that does not answer for one without any.
         cloud.placement.probe()
