@@ -27,9 +27,8 @@ class Row:
 
 
 REFUSALS = {
-    'no_resources': (
-        'the flavor requests no resources',
-        'use a flavor that requests some: placement finds hosts by resources'),
+    'no_resources': ('the flavor requests no resources', 'use a flavor that '
+                     'requests some: placement finds hosts by resources'),
     'unknown_class': (
         'placement has no resource class %(name)s', 'correct it in the flavor,'
         ' or: openstack resource class create %(name)s'),
@@ -40,9 +39,8 @@ REFUSALS = {
         'the request has several numbered groups and no group_policy',
         'openstack flavor set --property group_policy=none FLAVOR, or isolate '
         'if each group needs a provider of its own'),
-    'plugin_failed': (
-        '%(reason)s', 'nova-scheduler fails the request: see its log, and the '
-        'module %(module)s'),
+    'plugin_failed': ('%(reason)s', 'nova-scheduler fails the request: see '
+                      'its log, and the module %(module)s'),
 }
 """Why a request is refused whatever hosts there are, and the step."""
 
@@ -52,61 +50,51 @@ _FULL_SEGMENT = ('if the host reaches one, it is full: delete ports, or add a '
 _PENDING = 'the agent mirrors it; if it does not, check its log'
 _SET_TRAIT = ('remove the trait if it is wrong, with "openstack resource '
               'provider trait set" and the other traits')
-_COMPARE_AGGREGATES = (
-    'check the aggregates of the host and their metadata with "openstack '
-    'aggregate show"')
+_COMPARE_AGGREGATES = ('check the aggregates of the host and their metadata '
+                       'with "openstack aggregate show"')
 _REPORTS = ('nova-compute reports it if the host has it; check its '
             'configuration')
 
 # In the order of the conditions.
 REASONS = {
     # The request, and the provider of the compute node.
-    'refused': Row(
-        'refused', 'not considered, because the request is refused',
-        '%(step)s'),
+    'refused': Row('refused', 'not considered, because the request is refused',
+                   '%(step)s'),
     'no_provider': Row(
         'no_provider', 'without a resource provider', result.NO_PROVIDER),
     'name_conflict': Row(
         'no_provider', 'without a resource provider', '%(step)s'),
     # Conditions of the query to placement.
-    'group': Row(
-        'group', 'cannot meet request group %(group)s', 'see "openstack '
-        'resource provider show" and "inventory list" of the providers below '
-        'the host'),
-    'subtree': Row(
-        'group', 'without providers in the same subtree',
-        'see group policy and subtrees in the flavor and in the ports'),
-    'not_requested': Row(
-        'not_requested', 'not the requested host',
-        'request another host, or none'),
+    'group': Row('group', 'cannot meet request group %(group)s', 'see '
+                 '"openstack resource provider show" and "inventory list" of '
+                 'the providers below the host'),
+    'subtree': Row('group', 'without providers in the same subtree', 'see '
+                   'group policy and subtrees in the flavor and in the ports'),
+    'not_requested': Row('not_requested', 'not the requested host',
+                         'request another host, or none'),
     'not_named': Row('not_requested', 'not the requested host', NONE),
-    'no_inventory': Row(
-        'no_inventory', 'have no %(name)s', _REPORTS + ', or use another '
-        'flavor', _REPORTS),
+    'no_inventory': Row('no_inventory', 'have no %(name)s', _REPORTS
+                        + ', or use another flavor', _REPORTS),
     'unread': Row(
         'resources', 'cannot provide %(amount)d %(name)s',
         'see the figures with --host ' + HOST + '; if several providers have '
         'it, see "openstack resource provider inventory list" and "usage '
         'show" of those below the host or shared with it'),
-    'reserved': Row(
-        'reserved', 'have too much %(name)s reserved', '%(step)s'),
+    'reserved': Row('reserved', 'have too much %(name)s reserved', '%(step)s'),
     'max_unit': Row(
         'max_unit', 'allow at most %(largest)d %(name)s for a server',
         'use a smaller flavor, or larger hosts', 'add larger hosts'),
-    'unit': Row(
-        'unit', 'do not allocate %(amount)d %(name)s to a server',
-        'use a flavor with another amount', 'resize the server to a flavor '
-        'with another amount'),
-    'full': Row(
-        'resources', 'have fewer than %(amount)d %(name)s free',
-        '%(first)sdelete or move servers, or add hosts'),
+    'unit': Row('unit', 'do not allocate %(amount)d %(name)s to a server',
+                'use a flavor with another amount',
+                'resize the server to a flavor with another amount'),
+    'full': Row('resources', 'have fewer than %(amount)d %(name)s free',
+                '%(first)sdelete or move servers, or add hosts'),
     'without_owner': Row(
         'trait', 'without trait %(name)s', 'restart nova-compute on the host: '
         'since nova 34 it adds the trait'),
-    'without_trait': Row(
-        'trait', 'without trait %(name)s', 'nova-compute reports traits of '
-        'the hypervisor; set others with "openstack resource provider trait '
-        'set"'),
+    'without_trait': Row('trait', 'without trait %(name)s', 'nova-compute '
+                         'reports traits of the hypervisor; set others with '
+                         '"openstack resource provider trait set"'),
     'with_trait': Row(
         'trait', 'with the forbidden trait %(name)s', 'use another flavor or '
         'image, or ' + _SET_TRAIT, _SET_TRAIT),
@@ -120,16 +108,13 @@ REASONS = {
         'aggregate', 'not in %(membership)s', 'use a host that reaches a '
         'segment, or a port or network of its segment; ' + _FULL_SEGMENT,
         'neutron adds the hosts that reach a segment; ' + _FULL_SEGMENT),
-    'aggregate': Row(
-        'aggregate', 'not in %(membership)s',
-        'if it should be: openstack aggregate add host %(name)s ' + HOST),
-    'other_zone': Row(
-        'aggregate', 'not in %(membership)s', 'it is in zone %(zone)s: '
-        'request that one, or none', '%(unpin)s'),
-    'no_zone': Row(
-        'aggregate', 'not in %(membership)s', 'if it should be, and has no '
-        'servers: openstack aggregate add host %(name)s ' + HOST
-        + '%(or_unpin)s'),
+    'aggregate': Row('aggregate', 'not in %(membership)s', 'if it should be: '
+                     'openstack aggregate add host %(name)s ' + HOST),
+    'other_zone': Row('aggregate', 'not in %(membership)s', 'it is in zone '
+                      '%(zone)s: request that one, or none', '%(unpin)s'),
+    'no_zone': Row('aggregate', 'not in %(membership)s', 'if it should be, '
+                   'and has no servers: openstack aggregate add host %(name)s '
+                   + HOST + '%(or_unpin)s'),
     'missing': Row('missing', 'in %(membership)s in nova but not in placement',
                    _SYNC_HOST),
     'pending_missing': Row(
@@ -140,16 +125,14 @@ REASONS = {
     'pending_stale': Row(
         'pending', 'still in an aggregate in placement but not in nova',
         _PENDING),
-    'forbidden': Row(
-        'forbidden', 'in an aggregate that excludes %(subject)s', 'it is '
-        'meant for others; if not, change the metadata of the aggregate, or '
-        'remove the host from it'),
-    'isolated': Row(
-        'forbidden', 'in an aggregate whose traits the request does not '
-        'require', 'require the traits in the flavor or the image; or, if the '
-        'aggregate is for all requests, remove them from its metadata',
-        'if the aggregate is for all requests, remove the traits from its '
-        'metadata'),
+    'forbidden': Row('forbidden', 'in an aggregate that excludes %(subject)s',
+                     'it is meant for others; if not, change the metadata of '
+                     'the aggregate, or remove the host from it'),
+    'isolated': Row('forbidden', 'in an aggregate whose traits the request '
+                    'does not require', 'require the traits in the flavor or '
+                    'the image; or, if the aggregate is for all requests, '
+                    'remove them from its metadata', 'if the aggregate is for '
+                    'all requests, remove the traits from its metadata'),
     # What nova-scheduler takes of the candidates.
     'beyond_limit': Row(
         'cut', 'beyond max_placement_results', 'raise [scheduler] '
@@ -163,12 +146,10 @@ REASONS = {
         'not_own', 'without a requested resource of its own',
         'nova-scheduler takes no host of which only child providers have what '
         'is requested: use a flavor that requests VCPU, memory or disk'),
-    'cell': Row(
-        'cell', 'in another cell than the server', 'nova moves servers to '
-        'another cell only in a resize or cold migration'),
-    'no_state': Row(
-        'no_state', 'without a host state in nova-scheduler',
-        'run the command again'),
+    'cell': Row('cell', 'in another cell than the server', 'nova moves '
+                'servers to another cell only in a resize or cold migration'),
+    'no_state': Row('no_state', 'without a host state in nova-scheduler',
+                    'run the command again'),
     'disabled_cell': Row(
         'disabled_cell', 'in a disabled cell', 'enable the cell with '
         '"nova-manage cell_v2 update_cell --enable --cell_uuid" and its UUID '
@@ -186,9 +167,8 @@ REASONS = {
         'nova-compute, when the host runs again' % HOST),
     'plugin': Row('filter', 'rejected by %(filter)s',
                   'see the filter in the module %(module)s'),
-    'broken_rules': Row(
-        'filter', 'in aggregates that exclude the request',
-        _COMPARE_AGGREGATES),
+    'broken_rules': Row('filter', 'in aggregates that exclude the request',
+                        _COMPARE_AGGREGATES),
     **{row.host_filter: Row('filter', row.phrase, _COMPARE_AGGREGATES)
        for row in filter_table.FILTERS if row.host_filter},
     filter_table.GUARD: Row(
