@@ -129,9 +129,8 @@ class CandidateReader:
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
         """Read UUIDs: provider that alone meets conditions to its root."""
         return self._read('/resource_providers', lambda answer: {
-            provider['uuid']: provider['root_provider_uuid']
-            for provider in answer['resource_providers']},
-            parameters=parameters)
+            provider['uuid']: provider['root_provider_uuid'] for provider
+            in answer['resource_providers']}, parameters=parameters)
 
     def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
         """Read the inventories and usages of a provider, by class."""
@@ -241,9 +240,8 @@ def _passed(reader: CandidateReader, for_each: isolation.Each,
     conditions = query.conditions
     alone = _ask(providers_of, for_each, queries,
                  [[condition] for condition in conditions], single)
-    together = _ask(
-        candidates_of, for_each, queries,
-        [conditions[:count] for count in range(1, len(conditions))], remaining)
+    parts = [conditions[:count] for count in range(1, len(conditions))]
+    together = _ask(candidates_of, for_each, queries, parts, remaining)
     passed = []
     # All conditions together are a complete query.
     for condition, by_itself, joint in zip(

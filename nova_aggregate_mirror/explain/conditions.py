@@ -75,15 +75,13 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     reason = reasons.reason('not_returned', facts, 'it meets each condition')
     for answer in facts.funnel.answers:
         if answer.limit and len(answer.requests) > answer.limit:
-            reason = reasons.reason(
-                'beyond_limit', facts, 'nova-scheduler takes %d candidates '
-                'only' % answer.limit)
+            detail = 'nova-scheduler takes %d candidates only' % answer.limit
+            reason = reasons.reason('beyond_limit', facts, detail)
     missing = dict.fromkeys(nodes - facts.funnel.within_limit, reason)
     for answer in facts.funnel.answers:
         own = candidates.by_provider(answer.requests)
-        missing |= dict.fromkeys(
-            (answer.summaries.keys() & missing) - own.keys(),
-            reasons.reason('not_own', facts))
+        children = (answer.summaries.keys() & missing) - own.keys()
+        missing |= dict.fromkeys(children, reasons.reason('not_own', facts))
     yield Exclusion('candidates that nova-scheduler takes', '', missing)
 
 
@@ -97,13 +95,12 @@ def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
 def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     if facts.answer.stays:
         return  # It needs none that nova-scheduler would find.
-    yield Exclusion('with a nova-compute service', '', {
-        **dict.fromkeys(nodes - facts.states, reasons.reason(
-            'no_state', facts, 'the compute node was deleted meanwhile')),
-        **dict.fromkeys(facts.cells_disabled, reasons.reason(
-            'disabled_cell', facts)),
-        **dict.fromkeys(facts.serviceless, reasons.reason(
-            'no_service', facts))})
+    missing = dict.fromkeys(nodes - facts.states, reasons.reason(
+        'no_state', facts, 'the compute node was deleted meanwhile'))
+    for key, others in (('disabled_cell', facts.cells_disabled),
+                        ('no_service', facts.serviceless)):
+        missing |= dict.fromkeys(others, reasons.reason(key, facts))
+    yield Exclusion('with a nova-compute service', '', missing)
 
 
 def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:

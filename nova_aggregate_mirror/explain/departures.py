@@ -91,9 +91,8 @@ def sentence(answer: Answer) -> str:
     if missing:
         names = ['%s (%s)' % (server.name, server.reason)
                  for server in missing]
-        text += '; %s not: %s' % (
-            plurals.count(len(missing), 'does', 'do'),
-            plurals.first(names, NAMED))
+        do = plurals.count(len(missing), 'does', 'do')
+        text += '; %s not: %s' % (do, plurals.first(names, NAMED))
     if staying:
         counts = collections.Counter(server.reason for server in staying)
         reasons = ['%d %s' % (count, reason)

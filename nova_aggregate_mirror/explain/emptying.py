@@ -111,11 +111,10 @@ class Emptying:
             # Those of the cell, which a server does not leave.
             self._filling = filling.Filling(
                 self._manager, self._manager.states(self._cloud.context, spec))
-        if spec.instance_group:
-            spec.instance_group.hosts += [
-                self._filling.servers[server]
-                for server in spec.instance_group.members
-                if server in self._filling.servers]
+        group, servers = spec.instance_group, self._filling.servers
+        if group:
+            group.hosts += [servers[server] for server in group.members
+                            if server in servers]
         weighed = self._filling.choose(spec, answers)
         if not weighed:
             return self._lost(row, spec, answers, self._filling)
@@ -138,10 +137,9 @@ class Emptying:
                 gather.gather(self._cloud, self._nova, request))
         alone = self._alone[key]
         if not alone.acceptable:
-            return dataclasses.replace(
-                row, reason='none of %d %s takes it: %s' % (
-                    len(alone.verdicts), alone.noun,
-                    explanation.excluded(alone)))
+            reason = 'none of %d %s takes it: %s' % (
+                len(alone.verdicts), alone.noun, explanation.excluded(alone))
+            return dataclasses.replace(row, reason=reason)
         first, zone = alone.acceptable[0].host, spec.availability_zone
         missing = servers.exhausted(
             spec, answers, [verdict.node for verdict in alone.acceptable])

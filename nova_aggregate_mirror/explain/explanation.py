@@ -310,8 +310,7 @@ def rows(answer: Answer) -> list[tuple[Any, ...]]:
     return found
 
 
-def groups(answer: Answer) -> list[
-        tuple[list[Verdict], list[Reason]]]:
+def groups(answer: Answer) -> list[tuple[list[Verdict], list[Reason]]]:
     """Group verdicts of one condition with the same reason, in their order."""
     groups: dict[Any, list[Verdict]] = {}
     for verdict in answer.verdicts:

@@ -147,13 +147,11 @@ def run(handler: Any, host_filter: Any, states: list[Any], spec: Any,
                 if state.uuid not in uuids]
     broken_rules: frozenset[str] = frozenset()
     if isinstance(host_filter, filters.AggregateMembershipFilter):
-        broken_rules = frozenset(
-            state.uuid for state, subjects
-            in host_filter.broken_rules(rejected, spec) if subjects)
-    return facts.FilterRun(
-        type(host_filter).__name__,
-        {state.uuid: messages.last_message(state) for state in rejected},
-        broken_rules, type(host_filter).__module__), passed
+        pairs = host_filter.broken_rules(rejected, spec)
+        broken_rules = frozenset(state.uuid for state, rules in pairs if rules)
+    logged = {state.uuid: messages.last_message(state) for state in rejected}
+    return facts.FilterRun(type(host_filter).__name__, logged, broken_rules,
+                           type(host_filter).__module__), passed
 
 
 @contextlib.contextmanager
@@ -270,5 +268,4 @@ def _conditions(spec: request_spec.RequestSpec
 def _refusal(exc: Exception, step: str = '') -> facts.Refusal:
     """Return a refusal for the reason that nova's exception has."""
     text = getattr(exc, 'kwargs', {}).get('reason') or str(exc)
-    return facts.Refusal(
-        'request filters', ' '.join(str(text).split()), step)
+    return facts.Refusal('request filters', ' '.join(str(text).split()), step)

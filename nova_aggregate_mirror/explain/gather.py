@@ -236,9 +236,8 @@ def _rejection(reader: candidates.CandidateReader,
             traits.update(condition.names)
     if not classes:
         return reasons.refusal('no_resources', QUERY)
-    unknown_classes, unknown_traits = reader.unknown(classes, traits)
-    for key, names in (('unknown_class', unknown_classes),
-                       ('unknown_trait', unknown_traits)):
+    keys = 'unknown_class', 'unknown_trait'
+    for key, names in zip(keys, reader.unknown(classes, traits), strict=True):
         if names:
             return reasons.refusal(key, QUERY, name=', '.join(names))
     if len(groups - {''}) > 1 and not queries[0].policy:
@@ -249,12 +248,11 @@ def _rejection(reader: candidates.CandidateReader,
 def _ask_placement(cloud: Cloud, for_each: isolation.Each,
                    queries: placement_query.Queries, facts: Facts) -> Facts:
     """Add what placement responds to the queries."""
-    reader = candidates.CandidateReader(cloud.placement)
+    placement, nodes = cloud.placement, frozenset(facts.nova.nodes)
+    reader = candidates.CandidateReader(placement)
     aggregates = frozenset().union(*for_each(
-        cloud.placement.aggregates,
-        cloud.placement.providers(required=client.SHARING)))
-    sharing = cloud.placement.members(*sorted(aggregates))
-    nodes = frozenset(facts.nova.nodes)
+        placement.aggregates, placement.providers(required=client.SHARING)))
+    sharing = placement.members(*sorted(aggregates))
     try:
         funnel = candidates.narrow(reader, sharing, for_each, queries, nodes)
     except exceptions.RequestRejected as exc:
@@ -263,9 +261,9 @@ def _ask_placement(cloud: Cloud, for_each: isolation.Each,
         # Then no host has a reason of its own, unless a cell has others.
         with contextlib.suppress(exceptions.CellUnavailable):
             survey.check_placement(
-                cloud.placement, cloud.placement.providers(), facts.nova)
+                placement, placement.providers(), facts.nova)
     conflicts = survey.name_conflicts(
-        cloud.nova, cloud.placement, nodes - funnel.existing, facts.nova)
+        cloud.nova, placement, nodes - funnel.existing, facts.nova)
     figures = candidates.read_figures(reader, for_each, funnel, lambda node: (
         node not in facts.scope, facts.host(node)))
     holders: abc.Mapping[str, resource_holders.Holders] = {}
@@ -276,9 +274,8 @@ def _ask_placement(cloud: Cloud, for_each: isolation.Each,
     except exceptions.MirrorError as exc:
         facts.answer.notes.append(
             'Who holds the resources of full hosts is not known: %s' % exc)
-    return dataclasses.replace(
-        facts, funnel=funnel, figures=figures, name_conflicts=conflicts,
-        holders=holders)
+    return dataclasses.replace(facts, funnel=funnel, figures=figures,
+                               name_conflicts=conflicts, holders=holders)
 
 
 def _run_nova(cloud: Cloud, spec: request_spec.RequestSpec,

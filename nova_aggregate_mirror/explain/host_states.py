@@ -249,12 +249,11 @@ class HostManager(host_manager.HostManager):
     def _get_computes_for_cells(self, context: Any, cells: abc.Sequence[Any],
                                 compute_uuids: Any) -> Any:
         """Return what nova's method does, with the services read before."""
-        nodes, services = {}, dict[str, Any]()
-        query = objects.ComputeNodeList.get_all
+        nodes, services, table = {}, dict[str, Any](), objects.ComputeNodeList
+        query = table.get_all
         if compute_uuids is not None:
             query = functools.partial(
-                objects.ComputeNodeList.get_all_by_uuids,
-                compute_uuids=compute_uuids)
+                table.get_all_by_uuids, compute_uuids=compute_uuids)
         for cell, computes in self._ask(context, cells, query):
             if isinstance(computes, exceptions.CellUnavailable):
                 raise computes  # Nova only logs it.

@@ -254,9 +254,8 @@ def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
     key = run.name if run.name in reason_table.REASONS else 'plugin'
     if node in run.broken_rules and not is_stale(node, facts):
         key = 'broken_rules'
-    return reason(
-        key, facts, '%s: %s' % (run.name, message) if message else run.name,
-        filter=run.name, module=run.module)
+    detail = '%s: %s' % (run.name, message) if message else run.name
+    return reason(key, facts, detail, filter=run.name, module=run.module)
 
 
 def _titles(uuids: abc.Iterable[str], nova: source.Nova) -> str:

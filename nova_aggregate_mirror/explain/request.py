@@ -141,16 +141,15 @@ def port_resources(context: Any, networks: Any, server: str | None,
     ports = [port for port in networks if port.port_id]
     try:
         with neutron_translated('reading ports'):
+            api = neutron.API()
             if networks or server is None:
-                metadata, groups, parameters = (
-                    neutron.API().create_resource_requests(
-                        context, objects.NetworkRequestList(objects=ports),
-                        pci_requests or objects.InstancePCIRequests(
-                            requests=[]), affinity_policy=affinity))
+                metadata, groups, parameters = api.create_resource_requests(
+                    context, objects.NetworkRequestList(objects=ports),
+                    pci_requests or objects.InstancePCIRequests(requests=[]),
+                    affinity_policy=affinity)
             else:
-                groups, parameters = (
-                    neutron.API().get_requested_resource_for_instance(
-                        context, server))
+                groups, parameters = api.get_requested_resource_for_instance(
+                    context, server)
     except (nova_exception.NovaException, exceptions.MirrorError) as exc:
         reason = ' '.join(errors.without_secrets(str(exc)).split())
         notes.append('The resources of ports are not explained: ' + reason)
@@ -166,8 +165,7 @@ def neutron_translated(occasion: str) -> abc.Iterator[None]:
             yield
     except neutron.neutron_client_exc.NeutronException as exc:
         raise call.error(
-            exceptions.ServiceFailed,
-            causes.FAILED.with_detail(exc)) from exc
+            exceptions.ServiceFailed, causes.FAILED.with_detail(exc)) from exc
 
 
 def pci_devices(flavor: Any, notes: list[str], affinity: str | None = None

@@ -173,11 +173,10 @@ def stay_in_cell(request: PreparedRequest) -> None:
 
 
 def _read_port_resources(request: PreparedRequest) -> None:
-    spec = request.spec
+    spec, server = request.spec, request.instance and request.instance.uuid
     _metadata, spec.requested_resources, spec.request_level_params = (
         requests.port_resources(
-            request.context, request.networks,
-            request.instance and request.instance.uuid, request.notes))
+            request.context, request.networks, server, request.notes))
     spec.generate_request_groups_from_pci_requests()
 
 
@@ -227,10 +226,9 @@ def of_server(context: Any, placement: client.Client, server: str,
     cell_context = nova_context.RequestContext.from_dict(context.to_dict())
     nova_context.set_target_cell(cell_context, cell)
     request = PreparedRequest(
-        spec=spec, operation=operation, context=context,
-        cell_context=cell_context, instance=instance, cell=cell,
-        networks=requests.requested_networks(networks, ports),
-        placement=placement, zone=zone, remarks=remarks,
+        spec=spec, operation=operation, context=context, instance=instance,
+        cell_context=cell_context, cell=cell, placement=placement, zone=zone,
+        networks=requests.requested_networks(networks, ports), remarks=remarks,
         record=instance and _record(cell_context, instance),
         notes=[] if instance or remarks else [DELETED])
     if not operation:
@@ -334,11 +332,9 @@ def _record(context: Any, instance: Any) -> explanation.ServerRecord:
     stored = list(objects.InstanceFaultList.get_by_instance_uuids(
         context, [instance.uuid]))
     # The latest are first; each host that was tried leaves one.
-    faults = [
-        explanation.RecordEntry(
-            dates.iso(fault.created_at.timestamp()), 'fault',
-            fault.host or '', fault.message or '')
-        for fault in stored[:10]]
+    faults = [explanation.RecordEntry(
+        dates.iso(fault.created_at.timestamp()), 'fault', fault.host or '',
+        fault.message or '') for fault in stored[:10]]
     entries = faults[::-1]
     for action in objects.InstanceActionList.get_by_instance_uuid(
             context, instance.uuid, limit=1):
