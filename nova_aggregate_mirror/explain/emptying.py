@@ -123,8 +123,7 @@ class Emptying:
         self._filling.place(row.server, weighed[0].obj, self._host, spec)
         if row.operation != moving.EVACUATION:
             self._filling.taken.subtract(self._held.get(row.server, {}))
-        return dataclasses.replace(
-            row, destination=best[0], same_weight=best)
+        return dataclasses.replace(row, destination=best[0], same_weight=best)
 
     def _lost(self, row: departures.Departure, spec: Any,
               answers: candidates.Answers, servers: filling.Filling

@@ -80,9 +80,8 @@ def explain(cloud: Cloud, args: argparse.Namespace,
     if args.server:
         request = stored.of_server(
             cloud.context, cloud.placement, args.server, args.operation,
-            args.new_flavor,
-            image if args.image or args.properties else None, args.zone,
-            args.networks, args.ports)
+            args.new_flavor, image if args.image or args.properties else None,
+            args.zone, args.networks, args.ports)
     else:
         request = requests.of_description(cloud.context, args, image)
     pending: dict[str, float] = {}

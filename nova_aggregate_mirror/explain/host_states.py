@@ -55,9 +55,8 @@ def check_nova() -> None:
     spec = spec_objects.RequestSpec()
     with contextlib.suppress(AttributeError):
         request_spec.set_addresses(spec, free_addresses.FreeAddresses(()))
-    nova_signatures.check(
-        PARAMETERS, [] if request_spec.get_addresses(spec) else [
-            'RequestSpec keeps no attribute of a filter'])
+    nova_signatures.check(PARAMETERS, [] if request_spec.get_addresses(spec)
+                          else ['RequestSpec keeps no attribute of a filter'])
 
 
 class _Instances(collections.UserDict[str, Any]):

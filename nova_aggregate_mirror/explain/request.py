@@ -74,9 +74,8 @@ def find_flavor(context: Any, name: str) -> Any:
     for find in (objects.Flavor.get_by_flavor_id, objects.Flavor.get_by_name):
         with contextlib.suppress(nova_exception.FlavorNotFound):
             return find(context, name)
-    raise exceptions.UnknownName(
-        'nova has no flavor with the name or ID %s; see "openstack flavor '
-        'list --all"' % name)
+    raise exceptions.UnknownName('nova has no flavor with the name or ID %s; '
+                                 'see "openstack flavor list --all"' % name)
 
 
 def decoded(image: abc.Mapping[str, Any]) -> dict[str, Any]:
