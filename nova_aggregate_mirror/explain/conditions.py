@@ -8,12 +8,11 @@ from typing import Any
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import moving
 
-Facts = facts.Facts
+Facts = reasons.Facts
 Nodes = frozenset[str]
 Reason = explanation.Reason
 

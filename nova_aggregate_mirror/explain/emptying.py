@@ -13,10 +13,10 @@ from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain import stored
 from nova_aggregate_mirror.placement import client
@@ -185,7 +185,7 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
             len(placed), len(leaving)))
         try:
             placed.append(run.place(row))
-        except (facts.Refusal, exceptions.UnknownName,
+        except (reasons.Refusal, exceptions.UnknownName,
                 exceptions.RequestRejected,
                 nova_exception.NovaException) as exc:
             # Nova fails this move, and no other.

@@ -16,9 +16,9 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.scheduler import request_spec
@@ -79,7 +79,7 @@ class Filling:
             with filter_runs.failures_of(manager):
                 passed = list(manager.get_filtered_hosts(states, spec) or ())
                 return list(manager.get_weighed_hosts(passed, spec))
-        except facts.Refusal:
+        except reasons.Refusal:
             # These name the one that fails.
             *_runs, passed = manager.run_filters(states, spec)
             manager.scores(passed, spec)
@@ -214,18 +214,18 @@ class Filling:
             state.service = {**service, 'last_seen_up': reported + passed}
 
 
-def fill(filling: Filling, spec: request_spec.RequestSpec, facts: facts.Facts,
+def fill(run: Filling, spec: request_spec.RequestSpec, facts: reasons.Facts,
          display: context.Progress) -> explanation.Answer:
     """Place servers until none fits, or until Ctrl-C."""
     hosts, interrupted = list[str](), False
     answers = facts.funnel.answers if facts.funnel else ()
     try:
-        for host in filling.fill(spec, answers):
+        for host in run.fill(spec, answers):
             hosts.append(host)
             display.tell(plurals.count(len(hosts), 'server') + ' placed')
     except KeyboardInterrupt:
         interrupted = True
-    left = filling.exhausted(spec, answers, facts.scores.keys())
+    left = run.exhausted(spec, answers, facts.scores.keys())
     left |= dict.fromkeys(facts.unmapped & facts.scores.keys(),
                           'no host mapping')
     zones = collections.Counter(sorted(

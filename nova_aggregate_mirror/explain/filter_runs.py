@@ -23,7 +23,6 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import request as requests
@@ -124,7 +123,7 @@ def _readable(arg: Any) -> Any:
 
 
 def run(handler: Any, host_filter: Any, states: list[Any], spec: Any,
-        named: abc.Iterable[Any]) -> tuple[facts.FilterRun, list[Any]]:
+        named: abc.Iterable[Any]) -> tuple[reasons.FilterRun, list[Any]]:
     """Run a filter; return what it rejects and logs, and what passes.
 
     :param named: hosts to run it for, whatever other filters say
@@ -140,7 +139,7 @@ def run(handler: Any, host_filter: Any, states: list[Any], spec: Any,
                 [host_filter], states, spec) or [])
         # Nova does not call it for others, and no failure for them counts.
         passing = others
-        with contextlib.suppress(facts.Refusal), failures_of(host_filter):
+        with contextlib.suppress(reasons.Refusal), failures_of(host_filter):
             passing = list(host_filter.filter_all(others, spec) or ())
     uuids = {state.uuid for state in [*passed, *passing]}
     rejected = [state for state in [*states, *others]
@@ -150,8 +149,8 @@ def run(handler: Any, host_filter: Any, states: list[Any], spec: Any,
         pairs = host_filter.broken_rules(rejected, spec)
         broken_rules = frozenset(state.uuid for state, rules in pairs if rules)
     logged = {state.uuid: messages.last_message(state) for state in rejected}
-    return facts.FilterRun(type(host_filter).__name__, logged, broken_rules,
-                           type(host_filter).__module__), passed
+    return reasons.FilterRun(type(host_filter).__name__, logged, broken_rules,
+                             type(host_filter).__module__), passed
 
 
 @contextlib.contextmanager
@@ -265,7 +264,7 @@ def _conditions(spec: request_spec.RequestSpec
     return frozenset([*query.required, *query.forbidden, *traits])
 
 
-def _refusal(exc: Exception, step: str = '') -> facts.Refusal:
+def _refusal(exc: Exception, step: str = '') -> reasons.Refusal:
     """Return a refusal for the reason that nova's exception has."""
-    text = getattr(exc, 'kwargs', {}).get('reason') or str(exc)
-    return facts.Refusal('request filters', ' '.join(str(text).split()), step)
+    why = getattr(exc, 'kwargs', {}).get('reason') or str(exc)
+    return reasons.Refusal('request filters', ' '.join(str(why).split()), step)

@@ -17,7 +17,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import host_states
@@ -42,8 +41,8 @@ from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database_servers
 
-Facts = facts.Facts
-Refusal = facts.Refusal
+Facts = reasons.Facts
+Refusal = reasons.Refusal
 
 QUERY = 'query to placement'
 

@@ -21,8 +21,8 @@ from nova import servicegroup
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror.placement import isolation
@@ -157,7 +157,7 @@ class HostManager(host_manager.HostManager):
 
     def run_filters(self, states: abc.Sequence[host_manager.HostState],
                     spec: Any, named: abc.Iterable[Any] = ()
-                    ) -> tuple[frozenset[str], list[facts.FilterRun],
+                    ) -> tuple[frozenset[str], list[reasons.FilterRun],
                                list[host_manager.HostState]]:
         """Run nova's host filters.
 
@@ -169,7 +169,7 @@ class HostManager(host_manager.HostManager):
         self.enabled_filters: Any = []
         requested = list(self.get_filtered_hosts(states, spec) or [])
         self.enabled_filters = enabled
-        runs, passed = list[facts.FilterRun](), requested
+        runs, passed = list[reasons.FilterRun](), requested
         for host_filter in [] if request_spec.forced(spec) else enabled:
             run, passed = filter_runs.run(
                 self.filter_handler, host_filter, passed, spec, named)

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons why a compute node does not meet a condition: pure.
+"""Facts about a request, and the reasons that follow from them: pure, no I/O.
 
 What to do about each is in ``reason_table``. Long because each kind of
 condition has figures or names of its own.
 """
 
 from collections import abc
+import dataclasses
 import shlex
 from typing import Any
 
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reason_table
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import source
 
 Condition = placement_query.Condition
-Facts = facts.Facts
 Reason = explanation.Reason
 
 COMPUTE_FILTER = 'ComputeFilter'
@@ -33,6 +34,95 @@ _OF_IRONIC = ('if it is an ironic node, it is in use, in maintenance or being '
               'cleaned; see "openstack baremetal node list"')
 
 
+def _none() -> Any:
+    return dataclasses.field(default_factory=dict)
+
+
+class Refusal(Exception):
+    """The failure of a request whatever hosts there are."""
+
+    def __init__(self, condition: str, reason: str, step: str = '') -> None:
+        super().__init__(reason)
+        self.condition = condition
+        self.step = step
+
+
+@dataclasses.dataclass(frozen=True)
+class FilterRun:
+    """The result of a host filter of nova."""
+
+    name: str
+    rejected: abc.Mapping[str, str]
+    """Rejected compute node to what the filter has logged about it."""
+    broken_rules: frozenset[str] = frozenset()
+    """Compute nodes whose aggregates, as nova has them, exclude the request;
+    the guard reports them."""
+    module: str = ''
+    """The module of its class; empty for one of nova."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """Observations about a request, and about each compute node."""
+
+    # The request, and what nova and the journal have about hosts.
+    nova: source.Nova
+    answer: explanation.Answer = explanation.Answer()
+    """What is known before conditions are."""
+    operation: str = explanation.CREATE
+    zones: abc.Mapping[str, str] = _none()
+    """Host to its availability zone, if it is in one."""
+    unpin: str = ''
+    """What unpins a server that exists from its zone."""
+    scope: frozenset[str] = frozenset()
+    """The compute nodes to explain."""
+    disabled: abc.Mapping[str, str] = _none()
+    """Host whose nova-compute is disabled, to the reason given for it."""
+    down: abc.Mapping[str, bool] = _none()
+    """Host whose nova-compute is down for nova, to whether it is forced."""
+    serviceless: frozenset[str] = frozenset()
+    """Compute nodes of hosts without a nova-compute service."""
+    cells_disabled: frozenset[str] = frozenset()
+    """Compute nodes of the cells that nova-scheduler leaves out."""
+    pending: abc.Mapping[str, float] = _none()
+    """Host to the age of its oldest pending row of the journal, in seconds."""
+
+    # What nova's request filters and placement respond.
+    refusal: Refusal | None = None
+    funnel: candidates.Funnel | None = None
+    """None if nova does not query placement for the request."""
+    name_conflicts: abc.Mapping[str, exceptions.MirrorError] = _none()
+    """Compute node without a provider to why it cannot be created."""
+    figures: abc.Mapping[str, candidates.Inventories] = _none()
+    """Inventories of some compute nodes with too few resources."""
+    holders: abc.Mapping[str, resource_holders.Holders] = _none()
+    """Provider of them with too few resources to who holds these."""
+
+    # What nova-scheduler does with the candidates of placement.
+    elsewhere: frozenset[str] = frozenset()
+    """Compute nodes of other cells than the one that a server stays in."""
+    states: frozenset[str] = frozenset()
+    """Compute nodes that nova-scheduler has a host state of."""
+    ignored: frozenset[str] = frozenset()
+    """Compute nodes of the hosts that the request leaves out."""
+    requested: frozenset[str] = frozenset()
+    """Compute nodes of the hosts that the request names or does not ignore."""
+    filter_runs: abc.Sequence[FilterRun] = ()
+    scores: abc.Mapping[str, abc.Mapping[str, float]] = _none()
+    """Compute node that passes every filter to its weights by weigher."""
+    unmapped: frozenset[str] = frozenset()
+    """Compute nodes of hosts that are mapped to no cell."""
+
+    def staying_on(self, host: str, node: str) -> 'Facts':
+        """Return the facts of a server that stays on its host."""
+        nodes = self.nova.nodes_of({host})
+        # The names of ironic's, of which a host has many, are their UUIDs.
+        return dataclasses.replace(self, requested=nodes & {node} or nodes)
+
+    def host(self, node: str) -> str:
+        return self.nova.nodes.get(node, node)
+
+
 def reason(key: str, facts: Facts, detail: str = '', **places: Any) -> Reason:
     """Return a reason of ``reason_table.REASONS``; fill its places."""
     row = reason_table.REASONS[key]
@@ -41,10 +131,10 @@ def reason(key: str, facts: Facts, detail: str = '', **places: Any) -> Reason:
     return Reason(row.kind, row.phrase % places, detail, step % places)
 
 
-def refusal(key: str, condition: str, **places: Any) -> facts.Refusal:
+def refusal(key: str, condition: str, **places: Any) -> Refusal:
     """Return a refusal of ``reason_table.REFUSALS``; fill its places."""
     why, step = reason_table.REFUSALS[key]
-    return facts.Refusal(condition, why % places, step % places)
+    return Refusal(condition, why % places, step % places)
 
 
 def acceptable(node: str, facts: Facts) -> Reason:
@@ -227,13 +317,12 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
 
 def is_stale(node: str, facts: Facts) -> bool:
     """Check whether placement has a candidate where nova does not have it."""
-    nova = facts.nova
+    nova, wanted = facts.nova, facts.nova.wanted(node)
     for condition, _passed in facts.funnel.passed if facts.funnel else ():
         if condition.kind == placement_query.MEMBER_OF and not (
                 condition.group or condition.forbids):
             names = frozenset(condition.names)
-            if names & nova.aggregates.keys() and not names & nova.wanted(
-                    node):
+            if names & nova.aggregates.keys() and not names & wanted:
                 return True
     return False
 
@@ -244,7 +333,7 @@ def of_down(host: str, facts: Facts, detail: str = '') -> Reason:
                   detail)
 
 
-def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
+def of_filter(run: FilterRun, node: str, facts: Facts) -> Reason:
     """Return why a filter rejects a host; the detail is what it logs."""
     message, host = run.rejected[node], facts.host(node)
     if run.name == COMPUTE_FILTER:

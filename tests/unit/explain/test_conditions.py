@@ -8,8 +8,8 @@ import testtools
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror import source
 
 NODES = frozenset('abcd')
@@ -21,7 +21,7 @@ CONDITIONS = [
     placement_query.Condition(
         'member_of', 'in:z', placement_query.Origin('zone az', zone=True))]
 # Every node passes every condition.
-PASSING = facts.Facts(
+PASSING = reasons.Facts(
     NOVA, scope=NODES, states=NODES, requested=NODES,
     funnel=candidates.Funnel(
         NODES, [(condition, NODES) for condition in CONDITIONS],
@@ -78,7 +78,7 @@ class TestSteps(testtools.TestCase):
                 ('not the requested host', {'requested': left}),
                 ('the host to leave', {
                     'requested': left, 'ignored': frozenset('d')}),
-                ('full', {'filter_runs': [facts.FilterRun(
+                ('full', {'filter_runs': [reasons.FilterRun(
                     'NumInstancesFilter', {'d': ''})]})):
             self.assert_excluded(phrase, **changes)
 
@@ -103,7 +103,7 @@ class TestSteps(testtools.TestCase):
             funnel=narrowed(without('b'), without('b')),
             disabled={'host-b': ''}, down={'host-b': False},
             elsewhere=frozenset('b'), ignored=frozenset('b'),
-            filter_runs=[facts.FilterRun('ComputeFilter', {'b': ''})],
+            filter_runs=[reasons.FilterRun('ComputeFilter', {'b': ''})],
             scope=frozenset('b')).verdicts
         self.assertEqual('without trait X', verdict.reason.phrase)
         self.assertEqual(
@@ -119,7 +119,7 @@ class TestSteps(testtools.TestCase):
 
     def test_refused_request(self):
         """No host is considered, whatever else is known."""
-        answer = explain(refusal=facts.Refusal('request filters', 'no zone'))
+        answer = explain(refusal=reasons.Refusal('request filters', 'no zone'))
         self.assertEqual('no zone', answer.failure)
         self.assertEqual({'refused'}, {
             verdict.reason.kind for verdict in answer.verdicts})
@@ -128,7 +128,7 @@ class TestSteps(testtools.TestCase):
         """Its cell is named if placement was asked before."""
         for responses, also in (None, []), (PASSING.funnel, ['cell']):
             answer = explain(
-                refusal=facts.Refusal('request filters', 'no zone'),
+                refusal=reasons.Refusal('request filters', 'no zone'),
                 elsewhere=frozenset('d'), funnel=responses)
             self.assertEqual(also, [
                 reason.kind for reason in answer.verdicts[-1].also])
@@ -149,7 +149,7 @@ class TestFilters(testtools.TestCase):
 
     def test_guard(self):
         """Whether a rule or a difference of placement excludes the host."""
-        run = facts.FilterRun('AggregateMembershipFilter', {'a': 'text'})
+        run = reasons.FilterRun('AggregateMembershipFilter', {'a': 'text'})
         differing = 'in other aggregates in nova than in placement'
         self.assertEqual(
             (differing, 'AggregateMembershipFilter: text'), self.reason(run))
@@ -157,12 +157,12 @@ class TestFilters(testtools.TestCase):
         self.assertEqual('in aggregates that exclude the request',
                          self.reason(broken)[0])
         # Placement has b in the zone, and nova has not.
-        other = facts.FilterRun(run.name, {'b': ''}, frozenset('b'))
+        other = reasons.FilterRun(run.name, {'b': ''}, frozenset('b'))
         self.assertEqual(differing, self.reason(other)[0])
 
     def test_service(self):
         """Nova's databases have the cause, whatever the filter logs."""
-        run = facts.FilterRun('ComputeFilter', {'a': ''})
+        run = reasons.FilterRun('ComputeFilter', {'a': ''})
         self.assertEqual('down', self.reason(run)[0])
         self.assertEqual('disabled', self.reason(
             run, disabled={'host-a': ''})[0])
@@ -172,8 +172,8 @@ class TestFilters(testtools.TestCase):
 
     def test_service_of_a_host_that_another_filter_rejects(self):
         """The ComputeFilter does not get it, and would reject it."""
-        runs = [facts.FilterRun('IoOpsFilter', {'a': '', 'b': ''}),
-                facts.FilterRun('ComputeFilter', {})]
+        runs = [reasons.FilterRun('IoOpsFilter', {'a': '', 'b': ''}),
+                reasons.FilterRun('ComputeFilter', {})]
         answer = explain(
             filter_runs=runs, down={'host-a': False, 'host-c': False},
             disabled={'host-b': ''}, scores={'c': {}})
@@ -188,7 +188,7 @@ class TestFilters(testtools.TestCase):
     def test_service_of_the_host_of_a_rebuild(self):
         """The ComputeFilter is not applied to it, and rejects no host."""
         verdicts = explain(
-            filter_runs=[facts.FilterRun('ComputeFilter', {})],
+            filter_runs=[reasons.FilterRun('ComputeFilter', {})],
             down={'host-a': False}, disabled={'host-b': ''},
             funnel=None).verdicts
         self.assertEqual({'acceptable'}, {
@@ -197,7 +197,7 @@ class TestFilters(testtools.TestCase):
     def test_server_that_stays(self):
         """Its node is left, or those of its host, whatever their service."""
         nova = dataclasses.replace(NOVA, nodes={**NOVA.nodes, 'b': 'host-a'})
-        staying = facts.Facts(
+        staying = reasons.Facts(
             nova, explanation.Answer(stays='on its host'), scope=NODES,
             serviceless=frozenset('a'), cells_disabled=NODES, elsewhere=NODES)
         for node, left in ('b', 'b'), ('name', 'ab'):
@@ -207,7 +207,7 @@ class TestFilters(testtools.TestCase):
 
     def test_filter_that_got_no_host(self):
         """It is left out, unless it would reject hosts."""
-        runs = [facts.FilterRun(name, rejected) for name, rejected in (
+        runs = [reasons.FilterRun(name, rejected) for name, rejected in (
             ('First', {'a': '', 'b': '', 'c': '', 'd': ''}), ('Second', {}),
             ('Third', {'a': ''}))]
         self.assertEqual('First', explain(
@@ -217,9 +217,10 @@ class TestFilters(testtools.TestCase):
         """It is named."""
         self.assertEqual(
             ('rejected by RackFilter', 'RackFilter'),
-            self.reason(facts.FilterRun('RackFilter', {'a': ''})))
+            self.reason(reasons.FilterRun('RackFilter', {'a': ''})))
         # The operator's own filter is not in nova's documentation.
-        run = facts.FilterRun('RackFilter', {'a': ''}, module='house.filters')
+        run = reasons.FilterRun(
+            'RackFilter', {'a': ''}, module='house.filters')
         self.assertEqual(
             'see the filter in the module house.filters',
             explain(filter_runs=[run]).verdicts[-1].reason.step)
@@ -231,7 +232,7 @@ class TestNotes(testtools.TestCase):
         """In the order of the conditions; the request's own are first."""
         notes = explain(
             answer=explanation.Answer({}, notes=['own']),
-            filter_runs=[facts.FilterRun(
+            filter_runs=[reasons.FilterRun(
                 'AggregateTypeAffinityFilter', {'a': ''})]).notes
         self.assertEqual('own', notes[0])
         self.assertEqual(

@@ -10,8 +10,8 @@ from nova.objects import instance_pci_requests
 from oslo_utils.fixture import uuidsentinel
 import testtools
 
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import narrowing
@@ -66,7 +66,7 @@ class TestRefusal(testtools.TestCase):
                 'nova.scheduler.request_filter.ALL_REQUEST_FILTERS',
                 [refusing]))
             refusal = self.assertRaises(
-                facts.Refusal, filter_runs.queries, None,
+                reasons.Refusal, filter_runs.queries, None,
                 requests.SchedulingRequest(spec=spec, operation='create'),
                 None)
             self.assertIn(text, str(refusal))

@@ -6,7 +6,6 @@ import dataclasses
 import testtools
 
 from nova_aggregate_mirror.explain import candidates
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reason_table
 from nova_aggregate_mirror.explain import reasons
@@ -17,7 +16,7 @@ NOVA = source.Nova(
     aggregates={'z': 'east', 'y': 'theirs'},
     members={'h1': frozenset('z'), 'h2': frozenset('y')},
     nodes={'n1': 'h1', 'n2': 'h2'})
-FACTS = facts.Facts(NOVA, disabled={'h1': 'broken', 'h2': ''})
+FACTS = reasons.Facts(NOVA, disabled={'h1': 'broken', 'h2': ''})
 ZONE = placement_query.Origin('zone az-1', zone=True)
 PLACES = dict.fromkeys((
     'group', 'name', 'membership', 'zone', 'unpin', 'or_unpin', 'subject',
@@ -36,8 +35,9 @@ def reason(key, value, node='n1', origin=placement_query.Origin(),
 class TestResources(testtools.TestCase):
 
     def shortage(self, amount, name='VCPU'):
-        return reason('resources', '%s:%d' % (name, amount),
-                      known=facts.Facts(NOVA, figures={'n1': {'VCPU': FREE}}))
+        return reason(
+            'resources', '%s:%d' % (name, amount),
+            known=reasons.Facts(NOVA, figures={'n1': {'VCPU': FREE}}))
 
     def test_figures(self):
         """They are those of placement, which allocates total x ratio."""
@@ -47,7 +47,7 @@ class TestResources(testtools.TestCase):
 
     def test_no_figures(self):
         """They are read for some hosts only, with few providers each."""
-        observed = reason('resources', 'VCPU:8', known=facts.Facts(NOVA))
+        observed = reason('resources', 'VCPU:8', known=reasons.Facts(NOVA))
         self.assertEqual(('cannot provide 8 VCPU', ''),
                          (observed.phrase, observed.detail))
         self.assertIn('see the figures with --host <host>', observed.step)
@@ -81,7 +81,7 @@ class TestResources(testtools.TestCase):
             figures = {name: dataclasses.replace(FREE, **changes)}
             observed = reason(
                 'resources', '%s:%d' % (name, amount),
-                known=facts.Facts(NOVA, figures={'n1': figures}))
+                known=reasons.Facts(NOVA, figures={'n1': figures}))
             self.assertEqual(phrase % name, observed.phrase, changes)
 
     def test_no_inventory(self):
@@ -103,8 +103,8 @@ class TestResources(testtools.TestCase):
                 (['', ''], room), ([], room)):
             holders = [resource_holders.Holder('it', {'VCPU': 1}, text)
                        for text in steps]
-            known = facts.Facts(NOVA, figures={'n1': {'VCPU': FREE}},
-                                holders={'n1': holders})
+            known = reasons.Facts(NOVA, figures={'n1': {'VCPU': FREE}},
+                                  holders={'n1': holders})
             observed = reason('resources', 'VCPU:8', known=known)
             self.assertEqual(step, observed.step, steps)
 
@@ -126,7 +126,7 @@ class TestTraits(testtools.TestCase):
         self.assertEqual(
             'disabled in placement but not in nova',
             reason('root_required', '!COMPUTE_STATUS_DISABLED',
-                   known=facts.Facts(NOVA)).phrase)
+                   known=reasons.Facts(NOVA)).phrase)
 
     def test_other_traits(self):
         """Missing or forbidden."""
@@ -155,7 +155,7 @@ class TestAggregates(testtools.TestCase):
                  'it is in zone az-2: request that one, or none'),
                 ({'h2': 'az-2'}, 'unpin it', 'unpin it')):
             operation = 'migrate' if unpin else 'create'
-            observed = reason('member_of', 'in:z', 'n2', ZONE, facts.Facts(
+            observed = reason('member_of', 'in:z', 'n2', ZONE, reasons.Facts(
                 NOVA, operation=operation, zones=zones, unpin=unpin))
             self.assertEqual(('not in zone az-1', step),
                              (observed.phrase, observed.step))
@@ -181,7 +181,7 @@ class TestAggregates(testtools.TestCase):
             NOVA, members={**NOVA.members, 'twin': frozenset('z')},
             shared={'n1': (source.NodeRow('', 'n1', 'h1'),
                            source.NodeRow('', 'n1', 'twin'))})
-        known = facts.Facts(
+        known = reasons.Facts(
             nova, disabled={'twin': 'broken'}, pending={'twin': 7.0})
         self.assertEqual('pending', reason(
             'member_of', 'in:z', known=known).kind)
@@ -190,7 +190,7 @@ class TestAggregates(testtools.TestCase):
 
     def test_operation_of_a_clock_that_is_ahead(self):
         """It has just begun."""
-        known = facts.Facts(NOVA, pending={'h1': -5.0})
+        known = reasons.Facts(NOVA, pending={'h1': -5.0})
         self.assertIn(' for 0 s', reason(
             'member_of', 'in:z', known=known).detail)
 
@@ -199,7 +199,7 @@ class TestAggregates(testtools.TestCase):
         stale = reason('member_of', '!in:y')
         self.assertEqual('stale', stale.kind)
         self.assertIn('--prune', stale.step)
-        pending = reason('member_of', '!in:y', known=facts.Facts(
+        pending = reason('member_of', '!in:y', known=reasons.Facts(
             NOVA, pending={'h1': 7.0}))
         self.assertEqual(('pending', 'still ' + stale.phrase),
                          (pending.kind, pending.phrase))
@@ -220,7 +220,7 @@ class TestAggregates(testtools.TestCase):
         """Check whether placement is stale, if it has returned a node."""
         condition = placement_query.Condition(
             'member_of', 'in:' + ','.join(aggregates), ZONE)
-        return reasons.is_stale(node, facts.Facts(
+        return reasons.is_stale(node, reasons.Facts(
             NOVA, funnel=candidates.Funnel(
                 frozenset(), [(condition, frozenset())])))
 
@@ -259,12 +259,12 @@ class TestTable(testtools.TestCase):
         for key in reason_table.REASONS:
             for operation in 'create', 'migrate':
                 found = reasons.reason(
-                    key, facts.Facts(NOVA, operation=operation), **PLACES)
+                    key, reasons.Facts(NOVA, operation=operation), **PLACES)
                 self.assertNotIn('%', found.phrase + found.step)
 
     def test_what_only_a_creation_can_change(self):
         """A server keeps its flavor, image, hints and group."""
-        moving = facts.Facts(NOVA, operation='live-migrate')
+        moving = reasons.Facts(NOVA, operation='live-migrate')
         for key in reason_table.REASONS:
             self.assertNotRegex(
                 reasons.reason(key, moving, **PLACES).step,

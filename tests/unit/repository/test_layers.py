@@ -86,7 +86,7 @@ PURE = {
     'limits/backoff': (
         'itertools', 'math', 'nova_aggregate_mirror.limits'),
     # What was explained is shown, and nothing is asked.
-    'explain/explanation explain/facts explain/placement_query '
+    'explain/explanation explain/placement_query '
     'explain/conditions explain/reasons explain/reason_table': (
         're', 'shlex', 'textwrap', 'nova_aggregate_mirror.explain',
         'nova_aggregate_mirror.reconcile', 'nova_aggregate_mirror.scheduler'),
