@@ -41,12 +41,10 @@ PARAMETERS = {
         '_get_computes_for_cells': [
             'self', 'context', 'cells', 'compute_uuids'],
         '_get_instance_info': ['self', 'context', 'compute'],
-        '_init_instance_info': ['self', 'computes_by_cell'],
-    },
+        '_init_instance_info': ['self', 'computes_by_cell']},
     manager.SchedulerManager: {
         '_consume_selected_host': [
-            'selected_host', 'spec_obj', 'instance_uuid'],
-    },
+            'selected_host', 'spec_obj', 'instance_uuid']},
 }
 
 

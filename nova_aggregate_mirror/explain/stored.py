@@ -226,12 +226,12 @@ def of_server(context: Any, placement: client.Client, server: str,
     cell_context = nova_context.RequestContext.from_dict(context.to_dict())
     nova_context.set_target_cell(cell_context, cell)
     request = PreparedRequest(
-        spec=spec, operation=operation, context=context, instance=instance,
-        cell_context=cell_context, cell=cell, placement=placement, zone=zone,
+        spec=spec, operation=operation or CREATE, context=context, cell=cell,
+        cell_context=cell_context, instance=instance, zone=zone,
         networks=requests.requested_networks(networks, ports), remarks=remarks,
         record=instance and _record(cell_context, instance),
-        notes=[] if instance or remarks else [DELETED])
-    if not operation:
+        notes=[] if instance or remarks else [DELETED], placement=placement)
+    if instance and not operation:
         _choose(request)
     if request.operation != CREATE and (instance is None or (
             not instance.host and request.operation != UNSHELVE)):
@@ -258,9 +258,7 @@ def of_server(context: Any, placement: client.Client, server: str,
 
 def _choose(request: PreparedRequest) -> None:
     """Choose the newest operation if it failed, else one that nova takes."""
-    instance, request.operation = request.instance, CREATE
-    if instance is None:
-        return
+    instance = request.instance
     newest: Any = next((
         action for action in objects.InstanceActionList.get_by_instance_uuid(
             request.cell_context, instance.uuid)
