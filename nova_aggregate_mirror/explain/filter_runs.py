@@ -171,8 +171,7 @@ def listening(states: abc.Sequence[host_manager.HostState]
 
 
 def queries(context: Any, request: requests.SchedulingRequest,
-            manager: host_manager.HostManager
-            ) -> list[placement_query.PlacementQuery]:
+            manager: host_manager.HostManager) -> placement_query.Queries:
     """Run the request filters; return the queries that nova makes.
 
     Nova takes the candidates of all of them; a rebuild has none.

@@ -134,8 +134,7 @@ def gather(cloud: Cloud, nova: source.Nova,
 
 
 def read_queries(cloud: Cloud, request: requests.SchedulingRequest,
-                 manager: host_states.HostManager
-                 ) -> list[placement_query.PlacementQuery]:
+                 manager: host_states.HostManager) -> placement_query.Queries:
     """Run the request filters, of which some ask placement."""
     try:
         return filter_runs.queries(cloud.context, request, manager)

@@ -89,8 +89,7 @@ class PlacementQuery:
     def parameters(self, conditions: abc.Sequence[Condition] | None = None
                    ) -> list[tuple[str, str]]:
         """Return the parameters of a query, without its limit."""
-        if conditions is None:
-            conditions = self.conditions
+        conditions = self.conditions if conditions is None else conditions
         lists: dict[str, list[str]] = {}
         pairs = []
         for condition in conditions:
