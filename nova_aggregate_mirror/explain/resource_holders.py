@@ -46,13 +46,13 @@ def read(reader: candidates.CandidateReader, for_each: isolation.Each,
     """
     responses = for_each(reader.allocations, scarce)
     consumers = servers.consumers(frozenset().union(*responses))
-    holders: dict[str, Holders] = {}
+    holders: dict[str, list[Holder]] = {}
     for provider, allocations in zip(scarce, responses, strict=True):
-        host = hosts.get(scarce[provider], '')
-        holders[provider] = [
-            _holder(consumer, amounts, consumers.get(consumer), provider,
-                    host, servers.cells_down)
-            for consumer, amounts in allocations.items()]
+        host, holders[provider] = hosts.get(scarce[provider], ''), []
+        for uuid, amounts in allocations.items():
+            subject, step = _subject_and_step(
+                uuid, consumers.get(uuid), provider, host, servers.cells_down)
+            holders[provider].append(Holder(subject, amounts, step))
     return holders
 
 
@@ -64,36 +64,33 @@ def largest(holders: Holders, resource_class: str) -> Holders:
     return having[:MAX_NAMED]
 
 
-def _holder(uuid: str, amounts: abc.Mapping[str, int],
-            consumer: database_servers.Consumer | None, provider: str,
-            host: str, cells_down: source.Down) -> Holder:
-    stale_step = STALE % (provider, uuid)
+def _subject_and_step(
+        uuid: str, consumer: database_servers.Consumer | None, provider: str,
+        host: str, cells_down: source.Down) -> tuple[str, str]:
+    stale = STALE % (provider, uuid)
     if consumer is None and cells_down:
-        return Holder('%s, which may be in a cell that did not answer' % uuid,
-                      amounts)
+        return '%s, which may be in a cell that did not answer' % uuid, ''
     if consumer is None:
-        return Holder('%s, which is no server or migration of nova' % uuid,
-                      amounts, stale_step)
+        return '%s, which is no server or migration of nova' % uuid, stale
+    wait = WAIT % consumer.server
     if consumer.move:
         subject = 'the %s of server %s' % (consumer.move, consumer.server)
         if consumer.status == 'finished':
-            return Holder(
-                subject, amounts, 'confirm or revert it: "openstack server '
-                'resize confirm %s", or revert' % consumer.server)
-        return Holder(
-            '%s (%s)' % (subject, consumer.status), amounts,
-            '%s; if it has, %s' % (WAIT % consumer.server, stale_step))
+            return subject, (
+                'confirm or revert it: "openstack server resize confirm %s", '
+                'or revert' % consumer.server)
+        subject += ' (%s)' % consumer.status
+        return subject, '%s; if it has, %s' % (wait, stale)
     subject = 'server %s (%s)' % (consumer.name, consumer.server)
     if consumer.host == host:
-        return Holder(subject, amounts)
+        return subject, ''
     subject += ', which is on %s' % (
         'host ' + consumer.host if consumer.host else 'no host')
     if consumer.task:
-        return Holder('%s (%s)' % (subject, consumer.task), amounts,
-                      WAIT % consumer.server if consumer.host else '')
+        subject += ' (%s)' % consumer.task
+        return subject, wait if consumer.host else ''
     if host in consumer.evacuated:
-        return Holder(
-            subject + ' since it was evacuated', amounts, 'start nova-compute '
-            'on %s: it removes what evacuated servers have left there'
-            % explanation.HOST)
-    return Holder(subject, amounts, stale_step)
+        return subject + ' since it was evacuated', (
+            'start nova-compute on %s: it removes what evacuated servers have '
+            'left there' % explanation.HOST)
+    return subject, stale
