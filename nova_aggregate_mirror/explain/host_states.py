@@ -27,7 +27,6 @@ from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.reconcile import problems
-from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells as nova_cells
@@ -52,7 +51,7 @@ def check_nova() -> None:
     """Raise UnexpectedNova if the installed nova has other internals."""
     spec = spec_objects.RequestSpec()
     with contextlib.suppress(AttributeError):
-        request_spec.set_addresses(spec, free_addresses.FreeAddresses(()))
+        request_spec.set_addresses(spec, request_spec.FreeAddresses(()))
     nova_signatures.check(PARAMETERS, [] if request_spec.get_addresses(spec)
                           else ['RequestSpec keeps no attribute of a filter'])
 

@@ -15,7 +15,6 @@ from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
 
@@ -87,13 +86,13 @@ class SegmentAddresses(narrowing.QueryFilter):
                 replacements.append((_union(aggregates), _union(left)))
             if full < limits.keys():
                 limited.append([
-                    free_addresses.Segment(uuids, limits.get(segment))
+                    request_spec.Segment(uuids, limits.get(segment))
                     for segment, uuids in left.items()])
         for replacement in replacements:
             request_spec.replace(spec, *replacement)
         if limited:
             request_spec.set_addresses(
-                spec, free_addresses.FreeAddresses(limited))
+                spec, request_spec.FreeAddresses(limited))
         return bool(replacements)
 
     def _limits(self, subnets: abc.Iterable[networks.Subnet],
