@@ -29,7 +29,7 @@ from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.scheduler import filters
-from nova_aggregate_mirror.scheduler import narrowing
+from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 
 # Of nova's databases and configuration: no plugin is at fault.
@@ -216,7 +216,7 @@ def _run_filters(context: Any, request: requests.SchedulingRequest) -> Origins:
         except nova_exception.RequestFilterFailed as exc:
             raise _refusal(exc, origin.step) from exc
         origins |= dict.fromkeys(_conditions(spec) - before, origin)
-        if isinstance(query_filter, narrowing.Narrowing):
+        if isinstance(query_filter, request_filters.Narrowing):
             for aggregates, subject in query_filter.describe(spec).items():
                 if aggregates in origins:
                     origins[aggregates] = Origin(subject.replace(

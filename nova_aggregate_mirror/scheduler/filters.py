@@ -19,7 +19,6 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -64,12 +63,12 @@ def install() -> None:
     if not isinstance(registered, list):
         raise exceptions.UnexpectedNova(
             'nova.scheduler.request_filter has no list ALL_REQUEST_FILTERS')
-    if any(isinstance(registered_filter, narrowing.QueryFilter)
+    if any(isinstance(registered_filter, request_filters.QueryFilter)
            for registered_filter in registered):
         return
     registered += query_filters
     if metadata_filters:
-        registered.append(narrowing.Narrowing(
+        registered.append(request_filters.Narrowing(
             metadata_filters, metadata.MetadataSource(),
             CONF.aggregate_mirror.max_member_of_bytes))
     if CONF.aggregate_mirror.request_filters:
@@ -99,7 +98,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         offered = list(filter_obj_list)
         passing = self._passing(offered, spec_obj)
         if offered and not passing:
-            narrowing.log_no_host(spec_obj, (
+            request_filters.log_no_host(spec_obj, (
                 'host aggregates exclude each of the %d hosts that placement '
                 'and earlier filters have left' % len(offered)))
         return passing

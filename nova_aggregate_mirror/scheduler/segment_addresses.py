@@ -15,13 +15,13 @@ from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import narrowing
+from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 
 LOG = logging.getLogger(__name__)
 
 
-class SegmentAddresses(narrowing.QueryFilter):
+class SegmentAddresses(request_filters.QueryFilter):
     """Narrows the aggregates of a network to segments with addresses."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:

@@ -12,7 +12,6 @@ from nova.tests.functional import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
-from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_filters
 from tests.scheduling import oracle
 from tests.scheduling import process
@@ -69,7 +68,7 @@ class QueryTest(testtools.TestCase):
 
     def narrowed(self, world):
         spec = worlds.request_spec(**world.spec)
-        narrowing.Narrowing(self.filters, world, ENOUGH)(None, spec)
+        request_filters.Narrowing(self.filters, world, ENOUGH)(None, spec)
         return spec
 
     def candidates(self, spec):

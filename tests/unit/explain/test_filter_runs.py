@@ -14,7 +14,7 @@ from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import narrowing
+from nova_aggregate_mirror.scheduler import request_filters
 
 
 class TestMessages(testtools.TestCase):
@@ -35,13 +35,13 @@ class TestMessages(testtools.TestCase):
                          % uuidsentinel.port, messages.last_message(state))
 
 
-class SegmentAddresses(narrowing.QueryFilter):
+class SegmentAddresses(request_filters.QueryFilter):
 
     def change(self, _spec):
         raise constraints.Unsatisfiable('no segment has free addresses')
 
 
-class Narrowing(narrowing.Narrowing):
+class Narrowing(request_filters.Narrowing):
 
     def __init__(self):
         """Read nothing."""

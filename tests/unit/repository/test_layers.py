@@ -277,4 +277,4 @@ class TestLayers(testtools.TestCase):
         self.assertEqual([
             'metrics_server.py', 'service.py', 'scheduler.py', 'start.py',
             'filter_runs.py', 'host_states.py', 'attach.py', 'attach.py',
-            'nova_plugin.py', 'narrowing.py'], found)
+            'nova_plugin.py', 'request_filters.py'], found)

@@ -19,7 +19,6 @@ import testtools
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import filters
-from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_filters
 from tests.scheduling import oracle
 from tests.scheduling import process
@@ -72,7 +71,7 @@ class TestEquivalence(testtools.TestCase):
     def narrowed(self, budget=UNBOUNDED):
         """Return the narrowed request of the world, and the offered hosts."""
         spec = worlds.request_spec(**self.world.spec)
-        narrow = narrowing.Narrowing(self.filters, self.world, budget)
+        narrow = request_filters.Narrowing(self.filters, self.world, budget)
         try:
             narrow(None, spec)
         except nova_exception.RequestFilterFailed:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The available request filters, and the options that they read."""
+"""The available request filters, their options, and what they add."""
 
 from nova.conf import CONF
 from nova.conf import scheduler as scheduler_conf
+from nova import exception as nova_exception
+from nova import objects
 from nova.scheduler.filters import extra_specs_ops
+from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_aggregate_mirror import exceptions
@@ -13,6 +16,9 @@ from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import keyed_aggregates
 from tests.scheduling import process
 from tests.scheduling import worlds
+
+
+FAST = {'aggregate_instance_extra_specs:ssd': 'true'}
 
 
 class TestRequestFilters(testtools.TestCase):
@@ -74,3 +80,164 @@ class TestFlavorExtraSpecs(testtools.TestCase):
             self.assertRaises(error, extra_specs_ops.match, value, wanted)
             self.assertEqual([matching], self.matching({'cpu': wanted}, {
                 value: {'cpu': value}, '16': {'cpu': '16'}}))
+
+
+class Source:
+    """A metadata source that counts its reads."""
+
+    def __init__(self, **aggregates):
+        self.aggregates = {
+            getattr(uuids, name): has for name, has in aggregates.items()}
+        self.reads = []
+        self.error = None
+
+    def read(self, keys, paired, texts):
+        self.reads.append((keys, paired, texts))
+        if self.error:
+            raise self.error
+        return self.aggregates, frozenset()
+
+
+class NarrowingTest(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.process = self.useFixture(process.SchedulerProcess())
+        self.source = Source(fast={'ssd': 'true'}, slow={'ssd': 'false'},
+                             theirs={'filter_tenant_id': 'tenant-b'})
+
+    def narrow(self, spec, *names, budget=65536):
+        self.process.configure(*names)
+        narrow = request_filters.Narrowing(
+            request_filters.load(CONF)[0], self.source, budget)
+        return narrow(None, spec)
+
+
+class TestNarrowing(NarrowingTest):
+
+    def test_all_filters_in_one_query(self):
+        """Several filters extend nova's query after a single read."""
+        spec = worlds.request_spec(extra_specs=FAST)
+        spec.requested_destination = objects.Destination(
+            host='host1', aggregates=[uuids.zone],
+            forbidden_aggregates={uuids.isolated})
+        self.assertTrue(self.narrow(spec, 'flavor_extra_specs',
+                                    'tenant_isolation'))
+        destination = spec.requested_destination
+        self.assertEqual(
+            ('host1', [uuids.zone, uuids.fast],
+             {uuids.isolated, uuids.theirs}),
+            (destination.host, destination.aggregates,
+             destination.forbidden_aggregates))
+        self.assertEqual(1, len(self.source.reads))
+
+    def test_keys_concerned_are_read(self):
+        """Pairs are read only for keys whose rules have two sides."""
+        self.narrow(worlds.request_spec(extra_specs=FAST),
+                    'flavor_extra_specs', 'tenant_isolation')
+        tenant = keyed_aggregates.Keys(
+            prefixes=frozenset({'filter_tenant_id'}))
+        both = keyed_aggregates.Keys(frozenset({'ssd'})) | tenant
+        self.assertEqual([(both, tenant, {'tenant-a'})], self.source.reads)
+
+    def test_request_that_is_not_concerned(self):
+        """Nothing is read for it."""
+        spec = worlds.request_spec(extra_specs={'hw:cpu_policy': 'shared'})
+        self.assertFalse(self.narrow(
+            spec, 'flavor_extra_specs', 'image_properties',
+            'default_availability_zone'))
+        self.assertEqual([], self.source.reads)
+        self.assertIsNone(spec.requested_destination)
+
+    def test_nothing_to_say(self):
+        """The request is unchanged when no aggregate restricts it."""
+        spec = worlds.request_spec(project='tenant-b')
+        self.assertFalse(self.narrow(spec, 'tenant_isolation',
+                                     'type_affinity'))
+        self.assertIsNone(spec.requested_destination)
+
+    def test_no_aggregate_for_a_key(self):
+        """The error that ends the request names the key."""
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.narrow,
+            worlds.request_spec(extra_specs={
+                'aggregate_instance_extra_specs:gpu': 'true'}),
+            'flavor_extra_specs')
+        self.assertIn('aggregate_instance_extra_specs:gpu', error.message)
+        self.assertEqual(
+            ["Instance %s has no valid host: no host aggregate matches the "
+             "flavor's extra spec aggregate_instance_extra_specs:gpu. To see "
+             'the reason for each host, run nova-aggregate-mirror-manage '
+             'scheduling explain --server %s (for a move: with --for '
+             'OPERATION)' % (
+                 uuids.instance, uuids.instance)], self.process.logged())
+
+
+class TestForcedHosts(NarrowingTest):
+
+    def narrowed(self, **forced):
+        spec = worlds.request_spec(extra_specs=FAST)
+        for field, value in forced.items():
+            setattr(spec, field, value)
+        return self.narrow(spec, 'flavor_extra_specs')
+
+    def test_forced_host_and_node(self):
+        """Nova's host filters skip forced hosts, so narrowing does, too."""
+        self.assertFalse(self.narrowed(force_hosts=['host1']))
+        self.assertFalse(self.narrowed(force_nodes=['node1']))
+        self.assertEqual([], self.source.reads)
+
+    def test_check_of_a_forced_host(self):
+        """Nova runs its host filters for a host that it only checks."""
+        self.assertTrue(self.narrowed(
+            force_hosts=['host1'],
+            scheduler_hints={'_nova_check_type': ['rebuild']}))
+
+    def test_no_hints(self):
+        """The field may be unset."""
+        self.assertTrue(self.narrowed(scheduler_hints=None, force_hosts=[]))
+
+
+class TestFailure(NarrowingTest):
+    """Nova catches only RequestFilterFailed: other errors end a request."""
+
+    def test_database_is_away(self):
+        """It is logged once, and the query is unchanged."""
+        self.source.error = exceptions.NovaUnavailable('gone away')
+        spec = worlds.request_spec(extra_specs=FAST)
+        self.assertFalse(self.narrow(spec, 'flavor_extra_specs'))
+        self.assertIsNone(spec.requested_destination)
+        self.assertEqual(['A request is not narrowed to aggregates: '
+                          'gone away'], self.process.logged())
+
+    def test_anything_else(self):
+        """Any error of a request filter is logged."""
+        self.source.error = ZeroDivisionError('why')
+        self.assertFalse(self.narrow(worlds.request_spec(extra_specs=FAST),
+                                     'flavor_extra_specs'))
+        self.assertEqual(['A request is not narrowed to aggregates'],
+                         self.process.logged())
+
+    def test_request_without_its_fields(self):
+        """A conductor of another release may send any fields."""
+        spec = objects.RequestSpec(flavor=objects.Flavor(
+            name='m1.small', vcpus=1, memory_mb=64, root_gb=1, ephemeral_gb=0,
+            swap=0))
+        self.assertTrue(self.narrow(spec, *sorted(worlds.KEYS)))
+        self.assertEqual(
+            {uuids.theirs}, spec.requested_destination.forbidden_aggregates)
+
+    def test_budget_is_too_small(self):
+        """It is logged once, with the option; what fits is added."""
+        spec = worlds.request_spec(extra_specs=FAST)
+        self.process.configure('flavor_extra_specs', 'tenant_isolation')
+        fast = constraints.MemberOf((frozenset({uuids.fast}),))
+        budget = fast.size()
+        narrow = request_filters.Narrowing(
+            request_filters.load(CONF)[0], self.source, budget)
+        for _ in range(2):
+            narrow(None, spec)
+        self.assertEqual(fast, request_spec.member_of(spec))
+        warning, = self.process.logged()
+        self.assertIn('[aggregate_mirror] max_member_of_bytes = %d' % budget,
+                      warning)
