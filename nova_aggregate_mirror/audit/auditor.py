@@ -6,7 +6,6 @@ import dataclasses
 import functools
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import events
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import plurals
@@ -78,7 +77,7 @@ class Auditor:
     audit_rules: abc.Sequence[rules.AuditRule]
     aggregates: keyed_aggregates.Aggregates
     settings: rules.Settings = rules.Settings()
-    syncs: abc.Sequence[events.PastSync] = ()
+    syncs: abc.Sequence[rules.PastSync] = ()
     """Full syncs that compared everything, oldest first."""
     zone: str = ''
     """Only servers that request it, or are on its hosts."""
@@ -142,10 +141,10 @@ class Auditor:
             for name, rule in broken:
                 yield audit.Misplacement(
                     server, name, rule.subject,
-                    events.contradiction(rule, uuids, self.aggregates),
-                    events.PINNED if name == audit.DEFAULT_ZONE
-                    else events.cause(server, rule, audited.request.names_host,
-                                      self.aggregates, self.syncs),
+                    rules.contradiction(rule, uuids, self.aggregates),
+                    rules.PINNED if name == audit.DEFAULT_ZONE
+                    else rules.cause(server, rule, audited.request.names_host,
+                                     self.aggregates, self.syncs),
                     self.can_unpin, zones[0] if zones else '')
 
     def _broken(self, audited: AuditedServer

@@ -10,7 +10,6 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import events
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.http import networks
@@ -135,8 +134,8 @@ class DatabaseAudit:
         own_rules = [rule for rule in rules.RULES if rule.name in names]
         other_rules = [rules.of_filter(name) for name in names
                        if name not in rules.NAMES]
-        past = [events.PastSync(entry.started_at, entry.ended_at,
-                                entry.added + entry.removed)
+        past = [rules.PastSync(entry.started_at, entry.ended_at,
+                               entry.added + entry.removed)
                 for entry in history if entry.compared]
         self._auditor = auditor.Auditor(
             [*own_rules, *other_rules], aggregates, settings,

@@ -93,8 +93,8 @@ PURE = {
     'html_report/answer': (
         'nova_aggregate_mirror.explain', 'nova_aggregate_mirror.html_report'),
     # The query and the guard decide alike, in any process.
-    'scheduler/constraints scheduler/filter_table '
-    'audit/rules audit/events source/__init__': (
+    'scheduler/constraints scheduler/filter_table audit/rules '
+    'source/__init__': (
         'bisect', 'functools', 'time', 'urllib', 'oslo_config',
         'nova_aggregate_mirror.audit', 'nova_aggregate_mirror.scheduler',
         'nova_aggregate_mirror.source'),
