@@ -7,8 +7,8 @@ import shlex
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
@@ -153,7 +153,7 @@ def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone
                     ) -> checks.Findings:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = conf.default_availability_zone
-    count = 0 if zone in by_zone else server_pages.count_pinned(zone)
+    count = 0 if zone in by_zone else readers.count_pinned(zone)
     if not count:
         return []
     return checks.warning(
@@ -161,7 +161,7 @@ def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone
         'of hosts without a zone (default_availability_zone). Nova refuses to '
         'unshelve them on a host of a zone. To list those of them that are on '
         'a host, with the command that unpins each, run:' % (
-            server_pages.NEWEST, plurals.count(
+            readers.NEWEST, plurals.count(
                 count, 'server is', 'servers are'), zone),
         commands.AUDIT + ' --rule default_zone')
 

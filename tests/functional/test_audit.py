@@ -8,7 +8,6 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import readers
-from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.scheduler import moving
 from tests.scheduling import explaining
@@ -101,7 +100,7 @@ class TestZones(AuditTest):
                                 'INSERT INTO aggregate_hosts (host, '
                                 'aggregate_id) VALUES (\'third\', %d)'
                                 % self.east)
-                    yield server_pages.Page([server], page.requests)
+                    yield readers.Page([server], page.requests)
 
         engine = explaining.api_db.get_engine()
         auditing = readers.DatabaseAudit(
@@ -234,7 +233,7 @@ class TestZones(AuditTest):
         self.assertEqual(
             (server['id'], audit.REQUESTED, 'zone nova'),
             (found.server.uuid, found.cause.kind, found.requested))
-        self.assertEqual(1, server_pages.count_pinned('nova'))
+        self.assertEqual(1, readers.count_pinned('nova'))
         self._shelve_server(server, 'SHELVED_OFFLOADED')
         self.assertRaises(client.OpenStackApiException, self.unshelve, server)
         if UNPINS:
@@ -246,7 +245,7 @@ class TestZones(AuditTest):
             self.unshelve(server, availability_zone=None)
         self.become(server, **{'OS-EXT-SRV-ATTR:host': 'second'})
         self.assertEqual([], self.audit(rules=['default_zone']))
-        self.assertEqual(0, server_pages.count_pinned('nova'))
+        self.assertEqual(0, readers.count_pinned('nova'))
 
     def unshelve(self, server, **options):
         self.admin_api.post_server_action(

@@ -12,7 +12,7 @@ from nova.db.main import models
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.audit import server_pages
+from nova_aggregate_mirror.audit import readers
 from tests.functional import test_html_report
 from tests.functional import test_manage
 from tests import placed
@@ -75,7 +75,7 @@ class TestAuditServers(AuditTest):
         """Each server is read once, whatever page it is on."""
         self.server('near')
         uuids = [uuidutils.generate_uuid() for _one in range(
-            2 * server_pages.PAGE)]
+            2 * readers.PAGE)]
         with self.cloud.nova.in_cell('cell2') as context:
             with context.db_connection.writer.get_engine().begin() as cell:
                 cell.execute(sa.insert(models.Instance.__table__), [

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import testscenarios
 import testtools
 
-from nova_aggregate_mirror.audit import server_pages
+from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
@@ -120,15 +120,15 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
                 [AGGREGATE]))
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},
                              metadata.read_all().names)
-            page, _last = server_pages.ServerPages(
+            page, _last = readers.ServerPages(
                 engines.Limits(patience.seconds(60))).pages()
             self.assertEqual('resize', page.servers[0].moved)
             self.assertEqual({SERVER: PINNED}, page.requests)
             self.assertEqual({'ssd', 'SSD'}, metadata.extra_specs())
             # One was deleted, and nova has not removed its request.
-            self.assertEqual(1, server_pages.count_pinned('a_1'))
+            self.assertEqual(1, readers.count_pinned('a_1'))
             for zone in 'ab1', 'A_1':
-                self.assertEqual(0, server_pages.count_pinned(zone))
+                self.assertEqual(0, readers.count_pinned(zone))
 
     def read_members_without_nodes(self, nova):
         """Of another spelling, without a mapping, and without a service."""

@@ -19,7 +19,6 @@ import testscenarios
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import aggregate_metadata
 from nova_aggregate_mirror.checks import drift
@@ -263,7 +262,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         servers.consumers([SERVER, UUID])
         servers.servers_named('odd')
         servers.groups_named('odd')
-        server_pages.count_pinned('nova')
+        readers.count_pinned('nova')
         self.source.node_names([NODE])
 
     def scheduler(self):

@@ -59,7 +59,7 @@ class TestZones(testtools.TestCase):
 
     def find(self, known_aggregates, nova_hosts, pinned=0):
         with fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.audit.server_pages.count_pinned',
+                'nova_aggregate_mirror.audit.readers.count_pinned',
                 lambda _zone: pinned):
             return aggregate_metadata.zones(deployment(
                 known_aggregates, conf=self.conf, nova=nova_hosts))

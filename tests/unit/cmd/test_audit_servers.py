@@ -10,7 +10,6 @@ import testtools
 
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
-from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import exceptions
@@ -27,7 +26,7 @@ class TestSelection(testtools.TestCase):
     def audit(self, cells_down=(), nova=source.Nova({}, {}, {}),
               journal_error=None, form='json', zone='', **totals):
         """Audit the servers on the host h1; return what is said of it."""
-        servers = mock.Mock(spec=server_pages.ServerPages,
+        servers = mock.Mock(spec=readers.ServerPages,
                             cells_down=dict.fromkeys(
                                 cells_down, doubles.SILENT))
         servers.problems.return_value = problems.of_cells(
