@@ -4,8 +4,8 @@
 Long because the statements that read the servers, page by page, are here, too.
 """
 
+import collections
 from collections import abc
-import dataclasses
 import functools
 import json
 from typing import Any
@@ -73,15 +73,8 @@ _EXISTING = sa.select(sa.func.count()).where(
     _MAPPING.instance_uuid.in_(engines.SOME),
     sa.or_(_MAPPING.queued_for_delete.is_(None),
            _MAPPING.queued_for_delete == sa.false()))
-
-
-@dataclasses.dataclass(frozen=True)
-class Page:
-    """Some servers of a cell."""
-
-    servers: abc.Sequence[audit.PlacedServer]
-    requests: abc.Mapping[str, str]
-    """Server UUID to its RequestSpec, as nova stored it; JSON."""
+Page = tuple[list[audit.PlacedServer], abc.Mapping[str, str]]
+"""Servers of a cell, and UUID to RequestSpec, as nova stored it; JSON."""
 
 
 class ServerPages(database_servers.DatabaseServers):
@@ -113,12 +106,11 @@ class ServerPages(database_servers.DatabaseServers):
                            if not hosts or server.host in hosts]
                 # Also an empty page, so that the caller can stop.
                 uuids = [server.uuid for server in servers]
-                yield Page(servers, self._requests(uuids) if uuids else {})
+                yield servers, self._requests(uuids) if uuids else {}
 
     def _requests(self, servers: abc.Sequence[str]) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
-            rows = api.execute(_REQUESTS, {'some': servers}).all()
-        return dict(map(tuple, rows))
+            return dict(map(tuple, engines.select(api, _REQUESTS, servers)))
 
 
 def count_pinned(zone: str) -> int:
@@ -135,8 +127,7 @@ def count_pinned(zone: str) -> int:
     with connections.api_database().reading() as api:
         uuids = api.execute(pinned).scalars().all()
         # The request of a deleted server remains until it is archived.
-        return sum(api.execute(_EXISTING, {'some': some}).scalar_one()
-                   for some in engines.chunks(uuids))
+        return sum(row[0] for row in engines.select(api, _EXISTING, uuids))
 
 
 def _page(cell: Any, statement: Any, after: int
@@ -223,22 +214,19 @@ class SegmentReader:
 
         :raises MirrorError: neutron or placement could not be read
         """
-        by_server: dict[str, rules.Segments] = {}
+        by_server = collections.defaultdict[str, rules.Segments](frozenset)
         ordered = sorted(servers) if self._segments else []
         for start in range(0, len(ordered), BATCH):
             with deadline.within(self._timeout):
                 ports = self._networks.ports(
                     device_id=ordered[start:start + BATCH])
             for port in ports:
-                subnets = {subnet for subnet, _address in port.addresses}
-                for subnet in subnets & self._segments.keys():
-                    segment = self._segments[subnet]
-                    aggregates = self._aggregates(segment)
-                    # There are none if neutron has created none.
-                    if aggregates:
-                        segments = by_server.get(port.device, frozenset())
-                        by_server[port.device] = segments | {
-                            (segment, aggregates)}
+                for subnet, _address in port.addresses:
+                    segment = self._segments.get(subnet)
+                    # It has no aggregates if neutron has created none.
+                    if segment and self._aggregates(segment):
+                        by_server[port.device] |= {
+                            (segment, self._aggregates(segment))}
         return by_server
 
 
@@ -290,8 +278,8 @@ class DatabaseAudit:
 
         :raises MirrorError: neutron or placement could not be read
         """
-        for page in self.source.pages(hosts, project):
-            audited = list(self._audited(page))
+        for servers, requests in self.source.pages(hosts, project):
+            audited = list(self._audited(servers, requests))
             suspects = self._auditor.suspects(audited)
             if suspects:
                 # A host may have been added to a zone, and used, meanwhile.
@@ -299,15 +287,16 @@ class DatabaseAudit:
                     metadata.read_all(self._database, suspects), suspects)
             yield list(self._auditor.run(audited))
 
-    def _audited(self, page: Page
+    def _audited(self, servers: list[audit.PlacedServer],
+                 requests: abc.Mapping[str, str]
                  ) -> abc.Iterator[auditor.AuditedServer]:
         segments = self._segments.read(
-            [server.uuid for server in page.servers]) if self._segments else {}
-        for server in page.servers:
+            [server.uuid for server in servers]) if self._segments else {}
+        for server in servers:
             request, error = None, ''
             try:
                 request = self._requests.parse(
-                    page.requests.get(server.uuid, ''), server.uuid)
+                    requests.get(server.uuid, ''), server.uuid)
             except Unreadable as exc:
                 error = str(exc)
             yield auditor.AuditedServer(

@@ -92,15 +92,15 @@ class TestZones(AuditTest):
         statements = []
 
         def pages(*chosen):
-            for page in read(*chosen):
-                for position, server in enumerate(page.servers):
+            for servers, requests in read(*chosen):
+                for position, server in enumerate(servers):
                     if position == 3:
                         with engine.begin() as connection:
                             connection.exec_driver_sql(
                                 'INSERT INTO aggregate_hosts (host, '
                                 'aggregate_id) VALUES (\'third\', %d)'
                                 % self.east)
-                    yield readers.Page([server], page.requests)
+                    yield [server], requests
 
         engine = explaining.api_db.get_engine()
         auditing = readers.DatabaseAudit(

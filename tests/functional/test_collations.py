@@ -120,10 +120,10 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
                 [AGGREGATE]))
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},
                              metadata.read_all().names)
-            page, _last = readers.ServerPages(
+            (placed, requests), _last = readers.ServerPages(
                 engines.Limits(patience.seconds(60))).pages()
-            self.assertEqual('resize', page.servers[0].moved)
-            self.assertEqual({SERVER: PINNED}, page.requests)
+            self.assertEqual('resize', placed[0].moved)
+            self.assertEqual({SERVER: PINNED}, requests)
             self.assertEqual({'ssd', 'SSD'}, metadata.extra_specs())
             # One was deleted, and nova has not removed its request.
             self.assertEqual(1, readers.count_pinned('a_1'))
