@@ -4,17 +4,27 @@
 from collections import abc
 import dataclasses
 import functools
+from typing import Any
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import keyed_aggregates
+from nova_aggregate_mirror import terminal_tables
 
 RULES_CACHED = 4096
 """Requests whose rules are cached; most servers share theirs with others."""
+
+COLUMNS = ('Server, host', 'Why')
+
+FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'requested',
+          'actual', 'cause', 'detail', 'since', 'step', 'keep_step')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -172,3 +182,68 @@ class Auditor:
                 conditions.append((audit_rule.name, dataclasses.replace(
                     rule, restricting=restricting)))
         return conditions
+
+
+def table(misplacements: abc.Collection[audit.Misplacement]) -> str:
+    """Return a table, and the commands below it."""
+    rows, lines = map(cells, misplacements), steps(misplacements)
+    return '\n'.join([terminal_tables.render(COLUMNS, rows, divider=True),
+                      *map(printable.line, lines)])
+
+
+def steps(misplacements: abc.Iterable[audit.Misplacement]) -> list[str]:
+    """Return the commands for each server, on a line of their own."""
+    lines = []
+    for misplacement in misplacements:
+        name = misplacement.server.name
+        aim = 'unpin' if misplacement.rule == audit.DEFAULT_ZONE else 'move'
+        lines += ['To %s %s:' % (aim, name), '  ' + misplacement.step]
+        if misplacement.keep_step:
+            lines += ['To keep %s there:' % name,
+                      '  ' + misplacement.keep_step]
+    return lines
+
+
+def cells(misplacement: audit.Misplacement
+          ) -> tuple[terminal_tables.Cell, ...]:
+    """Return the cells for ``COLUMNS``, with a line for each fact."""
+    server, cause = misplacement.server, misplacement.cause
+    facts = ['Requested: %s' % misplacement.requested,
+             'Actual: %s' % misplacement.actual, 'Why: %s' % cause.text]
+    if cause.since:
+        facts.append('Since: %s' % dates.iso(cause.since))
+    return ((server.name, server.uuid, 'project %s' % server.project,
+             'host %s' % server.host), tuple(facts))
+
+
+def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:
+    """Return the values of ``FIELDS``; see the command's page."""
+    server, cause = misplacement.server, misplacement.cause
+    return (
+        server.uuid, server.name, server.host, server.project, server.state,
+        misplacement.rule, misplacement.requested, misplacement.actual,
+        cause.kind, cause.text,
+        dates.iso(cause.since) if cause.since else None,
+        misplacement.step, misplacement.keep_step or None)
+
+
+def document(misplacements: abc.Iterable[audit.Misplacement], totals: Totals,
+             cells_down: source.Down) -> dict[str, Any]:
+    """Return the misplacements and the totals for a program."""
+    rows = map(row, misplacements)
+    return {'misplacements': [dict(zip(FIELDS, values)) for values in rows],
+            'servers': totals.servers, 'misplaced': totals.misplaced,
+            'without_request': totals.unknown, 'rules': totals.by_rule,
+            'cells_down': problems.documents(cells_down)}
+
+
+def summary(totals: Totals) -> str:
+    """Return the result in one sentence."""
+    text = '%d of %s on a host that contradicts the request%s' % (
+        totals.misplaced, plurals.count(
+            totals.servers, 'server is', 'servers are'),
+        ', or pinned to the default zone'
+        if audit.DEFAULT_ZONE in totals.by_rule else '')
+    counts = ', '.join('%d %s' % (count, name) for name, count
+                       in totals.by_rule.items() if count)
+    return text + (': ' + counts if counts else '')

@@ -21,7 +21,7 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import display
+from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
@@ -66,16 +66,16 @@ def run(conf: cfg.ConfigOpts) -> int:
         # What was found before it is printed.
         error = exc
     if options.format == 'table' and (totals.servers or error is None):
-        print(display.summary(totals))
+        print(auditor.summary(totals))
         if misplacements:
-            print(display.table(misplacements))
+            print(auditor.table(misplacements))
     if error:
         raise error
     if options.format != 'table':
         formats.show(
             options.format,
-            display.document(misplacements, totals, source.cells_down),
-            display.FIELDS, map(display.row, misplacements))
+            auditor.document(misplacements, totals, source.cells_down),
+            auditor.FIELDS, map(auditor.row, misplacements))
     found = [*source.problems(), *totals.unaudited()]
     # A zone or host may have servers in these cells.
     if not source.cells_down:
@@ -89,7 +89,7 @@ def run(conf: cfg.ConfigOpts) -> int:
         lines.append('No server is selected: check --zone, --host and '
                      '--project')
     if options.format in formats.LINES:
-        lines.insert(0, display.summary(totals))
+        lines.insert(0, auditor.summary(totals))
     formats.tell(lines)
     return status
 

@@ -7,7 +7,6 @@ import shlex
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.reconcile import problems
 
@@ -82,7 +81,7 @@ class Misplacements:
         """The result in one sentence."""
         if self.troubles and not self.totals.servers:
             return 'the servers could not be audited'
-        return display.summary(self.totals) + (
+        return auditor.summary(self.totals) + (
             ', as far as they could be audited' if self.troubles else '')
 
     @property

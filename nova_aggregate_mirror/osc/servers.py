@@ -7,7 +7,6 @@ from typing import Any
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import lookup
@@ -63,16 +62,16 @@ class ListServers(command.Lister):
             found = lookup.unknown_names(
                 parsed_args.zone or '', zone_audit.zones, parsed_args.hosts,
                 zone_audit.totals, lambda: nova.hosts().union(*members))
-        command.tell([display.summary(zone_audit.totals), LIMITS,
+        command.tell([auditor.summary(zone_audit.totals), LIMITS,
                       *map(str, found)])
-        self.below = display.steps(self._misplacements)
+        self.below = auditor.steps(self._misplacements)
         self.status = zone_audit.totals.status(found)
-        return display.FIELDS, list(map(display.row, self._misplacements))
+        return auditor.FIELDS, list(map(auditor.row, self._misplacements))
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
-        cells = {misplacement.server.uuid: display.cells(misplacement)
+        cells = {misplacement.server.uuid: auditor.cells(misplacement)
                  for misplacement in self._misplacements}
-        return display.COLUMNS, [cells[uuid] for uuid, *_others in rows]
+        return auditor.COLUMNS, [cells[uuid] for uuid, *_others in rows]
 
 
 def _with_members(aggregates: abc.Iterable[api_connection.ListedAggregate]

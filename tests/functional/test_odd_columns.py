@@ -16,7 +16,7 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 import testscenarios
 
-from nova_aggregate_mirror.audit import display
+from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import checks
@@ -253,8 +253,8 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
                 name for name in rules.NAMES if name != 'segment'])
         for page in audited.run():
             if page:
-                display.table(page)
-                json.dumps(list(map(display.row, page)))
+                auditor.table(page)
+                json.dumps(list(map(auditor.row, page)))
 
     def servers(self):
         """Read what an explanation shows of servers and migrations."""

@@ -15,7 +15,6 @@ import testtools
 
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.cmd import program
@@ -97,7 +96,7 @@ def documents(error: exceptions.MirrorError) -> list[dict[str, Any]]:
         outcome.Outcome(failed={subject: error}),
         source.Nova({}, {}, {}, cells_down=down), refused=error,
         not_compared=error))
-    audited = display.document([], auditor.Totals(), down)
+    audited = auditor.document([], auditor.Totals(), down)
     return [*document['cells_down'], *document['failed'], document['refused'],
             document['not_compared'], *audited['cells_down']]
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts on servers while the aggregates change."""
+"""Verdicts on servers, also as text and as JSON."""
 
 import testtools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.source import keyed_aggregates
 
@@ -54,3 +55,98 @@ class TestAuditor(testtools.TestCase):
             {'a': 'east'}, {'a': {'availability_zone': 'az-2'}},
             {'h2': {'a': None}}), ['h2'])
         self.assertEqual(['h1', 'h2'], self.suspects())
+
+
+def found(state='active', since=100.0, rule='zone', **pinning):
+    return audit.Misplacement(
+        audit.PlacedServer(
+            'the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
+        rule, 'zone az-1', 'zone az-2',
+        audit.Event(audit.FORCED, 'forced to the host when created', since),
+        **pinning)
+
+
+class TestRender(testtools.TestCase):
+
+    def test_document(self):
+        """Its misplacements have times that programs can read."""
+        answer = auditor.document(
+            [found()], auditor.Totals(3, 2, 1, {'zone': 2}), {})
+        self.assertEqual(
+            (3, 2, 1, {'zone': 2}, []),
+            tuple(answer[name] for name in (
+                'servers', 'misplaced', 'without_request', 'rules',
+                'cells_down')))
+        [misplacement] = answer['misplacements']
+        self.assertEqual(
+            ('1970-01-01T00:01:40Z', 'forced', 'the-uuid', 'cmp-3'),
+            tuple(misplacement[name] for name in (
+                'since', 'cause', 'server', 'host')))
+
+    def test_command_by_state(self):
+        """Nova moves a server in some states only."""
+        for state, expected in (
+                ('active', 'openstack server migrate --live-migration '
+                 'the-uuid'),
+                ('stopped', 'openstack server migrate --wait the-uuid && '
+                 'openstack server migration confirm the-uuid'),
+                ('shelved', 'run "openstack server unshelve --wait '
+                 'the-uuid", then audit again'),
+                ('error', 'no command moves a server in state error')):
+            self.assertEqual(expected, found(state).step)
+
+    def test_command_that_pins_the_server_to_its_host(self):
+        """If the compute API has it, and only for a zone."""
+        unset = ('openstack --os-compute-api-version 2.104 server unset '
+                 '--pinned-availability-zone the-uuid')
+        for misplacement, expected in (
+                (found(), ''), (found(can_unpin=True), unset),
+                (found(rule='tenant_isolation', can_unpin=True), ''),
+                (found(can_unpin=True, zone='my az'), unset + ' && ' + (
+                    unset.replace('unset', 'set').replace(
+                        'the-uuid', "'my az' the-uuid")))):
+            self.assertEqual(expected, misplacement.keep_step)
+        self.assertIn('\nTo keep web-1 there:\n  openstack', auditor.table(
+            [found(can_unpin=True)]))
+
+    def test_command_that_unpins_a_server(self):
+        """Before nova 34 only by way of a server without a host."""
+        offload = ('openstack server shelve --offload --wait the-uuid && '
+                   'openstack --os-compute-api-version 2.91 server unshelve '
+                   '--no-availability-zone --wait the-uuid')
+        for state, unpins, expected in (
+                ('active', False, offload), ('suspended', False, offload),
+                ('error', False, 'no command unpins a server in state error'),
+                ('error', True, found(can_unpin=True).keep_step)):
+            self.assertEqual(expected, found(
+                state, rule='default_zone', can_unpin=unpins).step)
+        self.assertIn('\nTo unpin web-1:\n  openstack', auditor.table(
+            [found(rule='default_zone')]))
+
+    def test_table(self):
+        """A time that is not known is left out."""
+        self.assertIn('Since: 1970-01-01T00:01:40Z', auditor.table([found()]))
+        self.assertNotIn('Since', auditor.table([found(since=None)]))
+
+    def test_table_of_text_that_controls_the_terminal(self):
+        """A tenant chooses the name of a server and the image's properties."""
+        evil = 'a\x1b[2J\nb\u202e'
+        text = auditor.table([audit.Misplacement(
+            audit.PlacedServer(
+                'the-uuid', evil, evil, evil, 'active', 50.0),
+            'zone', evil, evil, audit.Event(audit.FORCED, evil, 1.0))])
+        self.assertEqual(printable.lines(text), text)
+        self.assertEqual(7, text.count('a\\x1b[2J\\nb\\u202e'))
+
+    def test_summary(self):
+        self.assertEqual(
+            '1 of 1 server is on a host that contradicts the request: 1 zone',
+            auditor.summary(
+                auditor.Totals(1, 1, 0, {'zone': 1, 'segment': 0})))
+        self.assertEqual(
+            '0 of 2 servers are on a host that contradicts the request',
+            auditor.summary(auditor.Totals(2)))
+        self.assertEqual(
+            '1 of 2 servers are on a host that contradicts the request, or '
+            'pinned to the default zone: 1 default_zone',
+            auditor.summary(auditor.Totals(2, 1, 0, {'default_zone': 1})))
