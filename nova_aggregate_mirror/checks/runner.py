@@ -13,7 +13,6 @@ from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
-from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import option_values
 
@@ -61,7 +60,7 @@ CHECKS = (
     Check('Placement rights', placement.rights, ('Placement endpoint',)),
     # What nova-scheduler reads from neutron.
     Check('Neutron credentials', placement.neutron, (), UNROUTED),
-    Check('Segments', scheduler.segments, (DATABASE, 'Neutron credentials'),
+    Check('Segments', nova.segments, (DATABASE, 'Neutron credentials'),
           UNROUTED),
     # Whether the mirror keeps up, and placement equals nova.
     Check('Agent', journal.agent, ('Journal',), journal.unrelated),
@@ -77,9 +76,9 @@ CHECKS = (
           _unset('enable_isolated_aggregate_filtering')),
     Check('Aggregate metadata', aggregate_metadata.unread_keys, (DATABASE,)),
     # What the request filters need.
-    Check('Request filters', scheduler.filters),
-    Check('Sharing providers', scheduler.sharing,
-          (DATABASE, 'Placement rights'), scheduler.unfiltered),
+    Check('Request filters', nova.filters),
+    Check('Sharing providers', nova.sharing,
+          (DATABASE, 'Placement rights'), nova.unfiltered),
 )
 
 

@@ -275,6 +275,6 @@ class TestLayers(testtools.TestCase):
                                path.read_text())
             found += [path.name] * len(lines)
         self.assertEqual([
-            'metrics_server.py', 'service.py', 'scheduler.py', 'start.py',
+            'metrics_server.py', 'service.py', 'nova.py', 'start.py',
             'filter_runs.py', 'host_states.py', 'attach.py', 'attach.py',
             'nova_plugin.py', 'request_filters.py'], found)
