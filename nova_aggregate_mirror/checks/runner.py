@@ -9,7 +9,6 @@ from oslo_upgradecheck import upgradecheck
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import aggregate_metadata
-from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
@@ -66,7 +65,7 @@ CHECKS = (
     Check('Agent', journal.agent, ('Journal',), journal.unrelated),
     Check('Modes', journal.agreement, ('Journal',), journal.unrelated),
     Check('Backlog', journal.backlog, ('Journal',)),
-    Check('Drift', drift.find,
+    Check('Drift', placement.drift,
           (DATABASE, JOURNAL, 'Placement rights')),
     # What the metadata of aggregates means to nova.
     Check('Availability zones', aggregate_metadata.zones, (DATABASE,)),

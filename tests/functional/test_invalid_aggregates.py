@@ -18,7 +18,7 @@ import sqlalchemy as sa
 import testscenarios
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import drift
+from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
@@ -271,10 +271,11 @@ class TestDisplay(InvalidTest):
 
     def test_check(self):
         """The upgrade check fails, and shows the drift of the others."""
-        texts = [finding.text for finding in drift.find(types.SimpleNamespace(
+        deployment = types.SimpleNamespace(
             conf=CONF, journal=self.agent.journal, source=self.source,
-            client=client.Client(CONF)))
-            if finding.code in (checks.Code.WARNING, checks.Code.FAILURE)]
+            client=client.Client(CONF))
+        texts = [finding.text for finding in placement.drift(deployment)
+                 if finding.code in (checks.Code.WARNING, checks.Code.FAILURE)]
         self.assertIn('availability zone az1 lacks host h1', texts[0])
         self.assertIn(self.title, texts[-1])
 

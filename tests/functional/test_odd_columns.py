@@ -21,9 +21,9 @@ from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import aggregate_metadata
-from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import journal as journal_checks
 from nova_aggregate_mirror.checks import nova as nova_checks
+from nova_aggregate_mirror.checks import placement as placement_checks
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
@@ -239,7 +239,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         self.assertIn(' missing', ''.join(report.render(content, 0.0)))
         deployment = checks.Deployment(CONF, lambda: self.source)
         self.assertIn('h1', ' '.join(
-            finding.text for finding in drift.find(deployment)))
+            finding.text for finding in placement_checks.drift(deployment)))
         for check in (nova_checks.database, journal_checks.ownership,
                       aggregate_metadata.zones, aggregate_metadata.ratios,
                       aggregate_metadata.isolation,
