@@ -64,9 +64,8 @@ def with_move(server: PlacedServer, kind: str | None,
             server.arrived or 0.0):
         # It was launched afterwards, for example unshelved.
         return server
-    return dataclasses.replace(
-        server, moved=kind,
-        arrived=changed_at if kind == LIVE else server.arrived or changed_at)
+    arrived = changed_at if kind == LIVE else server.arrived or changed_at
+    return dataclasses.replace(server, moved=kind, arrived=arrived)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,10 +102,9 @@ class Misplacement:
         if self.rule == DEFAULT_ZONE:
             return moving.unpin(uuid, state, self.can_unpin) or (
                 'no command unpins a server in state %s' % state)
-        command = _COMMANDS.get(moving.of_state(state) or state)
-        if not command:
-            return 'no command moves a server in state %s' % state
-        return command.replace('%s', uuid)
+        command = _COMMANDS.get(moving.of_state(state) or state, '')
+        return command.replace('%s', uuid) or (
+            'no command moves a server in state %s' % state)
 
     @property
     def keep_step(self) -> str:
@@ -116,7 +114,5 @@ class Misplacement:
         uuid = self.server.uuid
         # Nova refuses to change the zone of a pinned server.
         unpin = moving.unpin(uuid, self.server.state, True)
-        if not self.zone:
-            return unpin
-        pin = _PIN % (shlex.quote(self.zone), uuid)
-        return '%s && %s' % (unpin, pin)
+        pin = ' && ' + _PIN % (shlex.quote(self.zone), uuid)
+        return unpin + pin if self.zone else unpin

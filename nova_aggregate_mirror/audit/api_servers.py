@@ -49,9 +49,8 @@ class ApiServers:
                 if not page:
                     break
                 # Filtered exactly: MySQL compares names without case.
-                yield from (listed for listed in page if (
-                    listed.server.host == host if host
-                    else listed.server.host))
+                yield from (listed for listed in page if listed.server.host
+                            and host in ('', listed.server.host))
                 marker = page[-1].server.uuid
 
     def zones(self) -> frozenset[str]:
@@ -62,24 +61,20 @@ class ApiServers:
 
     def has(self, microversion: str) -> bool:
         """Check whether nova-api supports a microversion."""
-        try:
-            self._api.entries('/servers?limit=1', 'servers',
-                              lambda _call, entry: entry, microversion)
-        except exceptions.UnexpectedNova:
-            return False
-        return True
+        return not exceptions.failure_of(lambda: self._api.entries(
+            '/servers?limit=1', 'servers', lambda _call, entry: entry,
+            microversion), exceptions.UnexpectedNova)
 
     def with_move(self, server: audit.PlacedServer) -> audit.PlacedServer:
         """Add the last migration of a server to its host, if there is one."""
         moves = [(at, kind) for host, at, kind in self._api.entries(
             '/os-migrations?instance_uuid=' + server.uuid, 'migrations',
-            _migration) if host == server.host]
+            _move) if host == server.host]
         at, kind = max(moves, key=operator.itemgetter(0), default=(0.0, None))
         return audit.with_move(server, kind, at)
 
 
-def _migration(call: errors.Call, entry: dict[str, Any]
-               ) -> tuple[str, float, str]:
+def _move(call: errors.Call, entry: dict[str, Any]) -> tuple[str, float, str]:
     """Return the host that a server moved to, or empty, when, and how."""
     to = str(entry.get('dest_compute') or '')
     if to == entry.get('source_compute') or (
@@ -90,8 +85,7 @@ def _migration(call: errors.Call, entry: dict[str, Any]
             str(entry.get('migration_type') or 'migration'))
 
 
-def _listed(call: errors.Call, entry: dict[str, Any]
-            ) -> auditor.AuditedServer:
+def _listed(call: errors.Call, entry: dict[str, Any]) -> auditor.AuditedServer:
     """Return a server; its host is empty while it is being resized."""
     uuid = api_connection.uuid(call, entry, 'id')
     if 'OS-EXT-SRV-ATTR:host' not in entry:

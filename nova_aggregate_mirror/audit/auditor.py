@@ -204,12 +204,11 @@ def steps(misplacements: abc.Iterable[audit.Misplacement]) -> list[str]:
     return lines
 
 
-def cells(misplacement: audit.Misplacement
-          ) -> tuple[terminal_tables.Cell, ...]:
+def cells(misplaced: audit.Misplacement) -> tuple[terminal_tables.Cell, ...]:
     """Return the cells for ``COLUMNS``, with a line for each fact."""
-    server, cause = misplacement.server, misplacement.cause
-    facts = ['Requested: %s' % misplacement.requested,
-             'Actual: %s' % misplacement.actual, 'Why: %s' % cause.text]
+    server, cause = misplaced.server, misplaced.cause
+    facts = ['Requested: %s' % misplaced.requested,
+             'Actual: %s' % misplaced.actual, 'Why: %s' % cause.text]
     if cause.since:
         facts.append('Since: %s' % dates.iso(cause.since))
     return ((server.name, server.uuid, 'project %s' % server.project,

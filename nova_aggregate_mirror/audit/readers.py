@@ -208,8 +208,7 @@ class SegmentReader:
             return {subnet.id: subnet.segment
                     for subnet in self._networks.subnets() if subnet.segment}
 
-    def read(self, servers: abc.Collection[str]
-             ) -> abc.Mapping[str, rules.Segments]:
+    def read(self, servers: abc.Collection[str]) -> dict[str, rules.Segments]:
         """Return the segments of each server, with their host aggregates.
 
         :raises MirrorError: neutron or placement could not be read

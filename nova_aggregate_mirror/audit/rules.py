@@ -40,9 +40,8 @@ class Settings:
     """Nova's ``limit_tenants_to_placement_aggregate``."""
     tenants_need_aggregate: bool = False
     """Nova's ``placement_aggregate_required_for_tenants``."""
-    filters: abc.Mapping[
-        str, constraints.RequestFilter] = dataclasses.field(
-            default_factory=dict)
+    filters: abc.Mapping[str, constraints.RequestFilter] = dataclasses.field(
+        default_factory=dict)
     """Request filters by name."""
 
 
@@ -154,8 +153,7 @@ RULES = (
     AuditRule('tenant_isolation',
               'with ``limit_tenants_to_placement_aggregate`` the tenant\'s '
               'own aggregates',
-              lambda conf: bool(
-                  conf.scheduler.limit_tenants_to_placement_aggregate),
+              lambda conf: conf.scheduler.limit_tenants_to_placement_aggregate,
               tenant_aggregate),
     # Neutron gives a server an address of the segment that its host is on.
     AuditRule('segment', 'segments of routed networks, as known to neutron',
@@ -247,8 +245,7 @@ def _change(server: audit.PlacedServer, rule: constraints.Rule,
         changed = max(filter(None, times), default=0.0)
         title = _names(frozenset({uuid}), aggregates.names)
         if changed > max(added, server.arrived):
-            changes.append(
-                (changed, 'the metadata of %s was changed' % title))
+            changes.append((changed, 'the metadata of %s was changed' % title))
         if (guess and keys) if rule.required else uuid in rule.restricting:
             additions.append((added, 'the host was added to %s' % title))
     # The first aggregate that restricts the host excludes the server already.
@@ -279,10 +276,9 @@ def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
     if constraints.ZONE in rule.keys:
         return ', '.join('zone %s' % zone for zone in zones(
             host_aggregates, aggregates.metadata)) or 'no zone'
-    excluding = rule.restricting & host_aggregates
-    if excluding and not rule.required:
-        return 'in %s, which is for others' % _names(
-            excluding, aggregates.names)
+    foreign = rule.restricting & host_aggregates
+    if foreign and not rule.required:
+        return 'in %s, which is for others' % _names(foreign, aggregates.names)
     if not rule.matching:
         return 'no aggregate matches'
     return 'not in %s' % _names(rule.matching, aggregates.names)
