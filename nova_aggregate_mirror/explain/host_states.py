@@ -51,7 +51,7 @@ def check_nova() -> None:
     """Raise UnexpectedNova if the installed nova has other internals."""
     spec = spec_objects.RequestSpec()
     with contextlib.suppress(AttributeError):
-        request_spec.set_addresses(spec, request_spec.FreeAddresses(()))
+        request_spec.set_addresses(spec, [])
     nova_signatures.check(PARAMETERS, [] if request_spec.get_addresses(spec)
                           else ['RequestSpec keeps no attribute of a filter'])
 

@@ -148,8 +148,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 spec_obj.instance_uuid, ', '.join(sorted(strays)))
         return belonging
 
-    def broken_rules(self, hosts: abc.Iterable[Any],
-                     spec: request_spec.RequestSpec
+    def broken_rules(self, hosts: list[Any], spec: request_spec.RequestSpec
                      ) -> abc.Iterator[tuple[Any, list[str]]]:
         """Yield each host state with the subjects of the rules it breaks."""
         request = request_spec.request(spec)
@@ -161,12 +160,11 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         for host in hosts:
             uuids = _aggregates(host)
             if uuids not in broken:
-                broken[uuids] = [
-                    rule.subject for rule in constraints.rules(
-                        applicable, request,
-                        {_key(aggregate): aggregate.metadata
-                         for aggregate in host.aggregates})
-                    if not rule.passes(uuids)]
+                rules = constraints.rules(applicable, request, {
+                    _key(aggregate): aggregate.metadata
+                    for aggregate in host.aggregates})
+                broken[uuids] = [rule.subject for rule in rules
+                                 if not rule.passes(uuids)]
             yield host, broken[uuids]
 
     def _checkable(self, query: constraints.MemberOf, hosts: list[Any],

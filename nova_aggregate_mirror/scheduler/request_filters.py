@@ -237,9 +237,8 @@ class ImageProperties(_RequiredValues):
 
     def _option(self, name: str, default: str) -> str:
         # Deprecated for removal since nova 33.
-        return getattr(
-            self._conf.filter_scheduler,
-            'aggregate_image_properties_isolation_%s' % name, default) or ''
+        option = 'aggregate_image_properties_isolation_' + name
+        return getattr(self._conf.filter_scheduler, option, default) or ''
 
 
 class TypeAffinity(_RequiredValues):

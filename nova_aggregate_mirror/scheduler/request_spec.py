@@ -52,8 +52,8 @@ class FreeAddresses:
     a host for each. What earlier servers of the request take is counted here.
     """
 
-    def __init__(self, networks: abc.Iterable[abc.Sequence[Segment]]) -> None:
-        self._networks = list(networks)
+    def __init__(self, networks: list[list[Segment]]) -> None:
+        self._networks = networks
         self._before: list[tuple[Any, int]] | None = None
         """Each host state with the servers it had before the request."""
 
@@ -104,9 +104,9 @@ def count_servers(spec: RequestSpec) -> int:
     return _field(spec, 'num_instances') or 1
 
 
-def set_addresses(spec: RequestSpec, free: FreeAddresses) -> None:
+def set_addresses(spec: RequestSpec, free: list[list[Segment]]) -> None:
     """Keep the free addresses for the host filter of the same request."""
-    spec.aggregate_mirror_addresses = free
+    spec.aggregate_mirror_addresses = FreeAddresses(free)
 
 
 def get_addresses(spec: RequestSpec) -> FreeAddresses | None:
@@ -143,9 +143,8 @@ def narrowable(spec: RequestSpec) -> bool:
     Nova puts them into the unsuffixed request group. If the flavor requests
     all resources in other groups, placement rejects such a query.
     """
-    group = utils.ResourceRequest.from_request_spec(
-        spec).get_request_group(None)
-    return bool(group.resources)
+    resources = utils.ResourceRequest.from_request_spec(spec)
+    return bool(resources.get_request_group(None).resources)
 
 
 def member_of(spec: RequestSpec) -> constraints.MemberOf:
@@ -170,13 +169,12 @@ def add(spec: RequestSpec, added: constraints.MemberOf) -> None:
             set(added.forbidden))
 
 
-def replace(spec: RequestSpec, before: abc.Set[str], after: abc.Set[str]
-            ) -> None:
+def replace(spec: RequestSpec, old: abc.Set[str], new: abc.Set[str]) -> None:
     """Replace a set of required aggregates by a subset."""
     groups = list(spec.requested_destination.aggregates)
     for number, group in enumerate(groups):
-        if before == {*group.split(',')}:
-            groups[number] = ','.join(sorted(after))
+        if old == {*group.split(',')}:
+            groups[number] = ','.join(sorted(new))
     spec.requested_destination.aggregates = groups
 
 

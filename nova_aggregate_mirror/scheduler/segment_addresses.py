@@ -69,8 +69,7 @@ class SegmentAddresses(request_filters.QueryFilter):
             limits = self._limits(subnets, counts, ports[network],
                                   request_spec.count_servers(spec))
             segments = {subnet.segment for subnet in subnets}
-            full = {segment for segment, servers in limits.items()
-                    if not servers}
+            full = {segment for segment, free in limits.items() if not free}
             if full == segments:
                 names = ', '.join(sorted(segments))
                 raise constraints.Unsatisfiable(
@@ -85,14 +84,12 @@ class SegmentAddresses(request_filters.QueryFilter):
             if full:
                 replacements.append((_union(aggregates), _union(left)))
             if full < limits.keys():
-                limited.append([
-                    request_spec.Segment(uuids, limits.get(segment))
-                    for segment, uuids in left.items()])
+                limited.append([request_spec.Segment(uuids, limits.get(name))
+                                for name, uuids in left.items()])
         for replacement in replacements:
             request_spec.replace(spec, *replacement)
         if limited:
-            request_spec.set_addresses(
-                spec, request_spec.FreeAddresses(limited))
+            request_spec.set_addresses(spec, limited)
         return bool(replacements)
 
     def _limits(self, subnets: abc.Iterable[networks.Subnet],
