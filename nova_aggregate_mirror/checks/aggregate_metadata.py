@@ -149,8 +149,7 @@ def _default_zone(deployment: checks.Deployment, by_zone: ByZone
         '[DEFAULT]', 'default_schedule_zone = %s' % zone)
 
 
-def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone
-                    ) -> checks.Findings:
+def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone) -> checks.Findings:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = conf.default_availability_zone
     count = 0 if zone in by_zone else readers.count_pinned(zone)
@@ -229,13 +228,13 @@ def unread_keys(deployment: checks.Deployment) -> checks.Findings:
                if any(map(keys.__contains__, unread))]
     # One line for all: the last of several would be in effect.
     enabled = ','.join([*conf.filter_scheduler.enabled_filters, *missing])
-    readers = [(keys, '[filter_scheduler]', 'enabled_filters = ' + enabled)
+    options = [(keys, '[filter_scheduler]', 'enabled_filters = ' + enabled)
                for keys in meant.values()]
     if not conf.scheduler.enable_isolated_aggregate_filtering:
-        readers.append((TRAITS, '[scheduler]',
+        options.append((TRAITS, '[scheduler]',
                         'enable_isolated_aggregate_filtering = true'))
     findings: checks.Findings = []
-    for keys, *lines in readers:
+    for keys, *lines in options:
         texts = ['%s of aggregate %s' % (key, checks.some(names))
                  for key, names in sorted(unread.items()) if key in keys]
         if texts:

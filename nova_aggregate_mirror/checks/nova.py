@@ -127,9 +127,8 @@ def filters(deployment: checks.Deployment) -> checks.Findings:
     """Check that request filters and host filters exist and are paired."""
     conf = deployment.conf
     names = filter_table.configured(conf)
-    findings = [*_check_request_filters(conf, names),
-                *_check_host_filters(conf, names),
-                *_check_segment_addresses(conf, names)]
+    findings = [*_filter_plugins(conf, names), *_host_filters(conf, names),
+                *_addresses(conf, names)]
     if names and not findings:
         return checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))
     return findings
@@ -139,8 +138,7 @@ def _outside_segments(call: errors.Call, answer: Any) -> frozenset[str]:
     """Parse the UUIDs of the providers that are no network segments."""
     listed = client.parse_list(call, answer)
     names = {entry.get('name') for entry in answer['resource_providers']}
-    return frozenset(
-        uuid for uuid in listed if SEGMENT % uuid not in names)
+    return frozenset(uuid for uuid in listed if SEGMENT % uuid not in names)
 
 
 def sharing(deployment: checks.Deployment) -> checks.Findings:
@@ -197,8 +195,7 @@ def segments(deployment: checks.Deployment) -> checks.Findings:
         auth.role_command(conf, 'neutron'))
 
 
-def _check_request_filters(conf: cfg.ConfigOpts,
-                           names: list[str]) -> checks.Findings:
+def _filter_plugins(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
     """Check that request filters load, and host filters check their rules."""
     try:
         loaded = plugins.load(NAMESPACE, OPTION, names, conf)
@@ -233,8 +230,7 @@ def _enabled_filters(names: list[str], enabled: list[str]) -> tuple[str, str]:
     return '[filter_scheduler]', 'enabled_filters = ' + complete
 
 
-def _check_segment_addresses(conf: cfg.ConfigOpts, names: list[str]
-                             ) -> checks.Findings:
+def _addresses(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
     """Check what the request filter for free addresses needs."""
     enabled = conf.filter_scheduler.enabled_filters
     findings: checks.Findings = []
@@ -254,8 +250,7 @@ def _check_segment_addresses(conf: cfg.ConfigOpts, names: list[str]
     return findings
 
 
-def _check_host_filters(conf: cfg.ConfigOpts, names: list[str]
-                        ) -> checks.Findings:
+def _host_filters(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
     """Check that nova-scheduler finds the enabled and required filters."""
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters

@@ -66,11 +66,10 @@ State = associations.State
 VERBS = {State.MISSING: 'lacks', State.STALE: 'still has',
          State.STALE_KEPT: 'still has'}
 
-CODES = dict.fromkeys((
-    exit_status.NOT_MAPPED, exit_status.NO_NODE, exit_status.NO_PROVIDER,
-), checks.Code.WARNING)
+CODES = dict.fromkeys((exit_status.NOT_MAPPED, exit_status.NO_NODE,
+                       exit_status.NO_PROVIDER), checks.Code.WARNING)
 """Results for problems by their status; others are failures."""
-LISTING = commands.SYNC + ' --dry-run --format json'
+LISTING = '"%s --dry-run --format json"' % commands.SYNC
 # Of the commands in the step of the brake, the other is not to be copied
 # unread.
 COMMANDS = {'removals_refused': (commands.SYNC + ' --prune --dry-run',)}
@@ -114,7 +113,7 @@ def endpoint(deployment: checks.Deployment) -> checks.Findings:
     for what, party in SLOW:
         began = time.monotonic()
         findings = _send(conf, 'placement', lambda: answers.append(
-            placement.read('/', _microversions, version='1.0')))
+            placement.read('/', _versions, version='1.0')))
         if findings:
             return findings
         waited = time.monotonic() - began
@@ -142,8 +141,7 @@ def endpoint(deployment: checks.Deployment) -> checks.Findings:
             text, client.MICROVERSION, placement.endpoint()))
 
 
-def _microversions(call: errors.Call, answer: dict[str, Any]
-                   ) -> tuple[str, str]:
+def _versions(call: errors.Call, answer: dict[str, Any]) -> tuple[str, str]:
     """Parse the oldest and the newest microversion of a service."""
     match answer:
         case {'versions': [{'min_version': str(oldest),
@@ -244,16 +242,14 @@ def drift(deployment: checks.Deployment) -> checks.Findings:
         if judged.not_compared:
             raise judged.not_compared
     except exceptions.WrongPlacement as exc:
-        return [checks.Finding(
-            checks.Code.WARNING, problems.Problem.of(exc))]
+        return [checks.Finding(checks.Code.WARNING, problems.Problem.of(exc))]
     findings = [*_differences(judged, zones)]
     stale = judged.select(State.STALE, State.STALE_KEPT)
     # A refusal of the brake has a step of its own.
     if not (observes or judged.refused) and (
             stale or judged.select(State.MISSING)):
-        findings += checks.warning(
-            'To repair this now, run:',
-            commands.SYNC + (' --prune' if stale else ''))
+        command = commands.SYNC + (' --prune' if stale else '')
+        findings += checks.warning('To repair this now, run:', command)
     findings += _problems(judged)
     if findings:
         return findings
@@ -286,8 +282,7 @@ def _differences(judged: result.Result, zones: database.Zones
 
 def _problems(judged: result.Result) -> abc.Iterator[checks.Finding]:
     """List what is not mirrored, and the commands once for each kind."""
-    for group in problems.shortened(
-            judged.problems, '"%s"' % LISTING, checks.NAMES):
+    for group in problems.shortened(judged.problems, LISTING, checks.NAMES):
         code = CODES.get(group[0].status, checks.Code.FAILURE)
         lines = COMMANDS.get(group[0].key[0], ())
         yield from (checks.Finding(code, problem) for problem in group[:-1])

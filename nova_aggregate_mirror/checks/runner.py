@@ -101,8 +101,7 @@ def run(deployment: checks.Deployment, rows: abc.Iterable[Check] = CHECKS
     causes: dict[str, str] = {}
     """Checks that did not succeed, to the first check that caused it."""
     for check in rows:
-        cause = next((causes[name] for name in check.needs if name in causes),
-                     '')
+        cause = next(filter(None, map(causes.get, check.needs)), '')
         findings = find(check, deployment, cause)
         if findings and findings[0].code is None:
             skipped += checks.good('%s: %s' % (check.name, findings[0].text))

@@ -198,14 +198,14 @@ class TestPlacement(ChecksTest):
         self.cloud.answers['/'] = (404, {})
         self.cloud.grant(self.cloud.url)
         account = self.cloud.account()
-        for options, commands in (
+        for options, step in (
                 ({}, ': correct the URL of placement in the catalog; if it is '
                      'right, let placement answer there.'),
                 ({'endpoint_override': self.cloud.url},
                  ': correct endpoint_override of [placement] in nova.conf; if '
                  'it is right, let placement answer there.')):
             self.assert_found(
-                placement.endpoint, FAILURE, ('answered 404', commands),
+                placement.endpoint, FAILURE, ('answered 404', step),
                 servers.make_conf(**account, **options))
 
     def test_microversions(self) -> None:
