@@ -6,7 +6,6 @@ Long because a reason is told from the fields of its rule.
 
 from collections import abc
 import dataclasses
-import functools
 
 from oslo_config import cfg
 
@@ -118,14 +117,6 @@ def tenant_aggregate(inputs: RuleInput) -> list[constraints.Rule]:
                              keys=constraints.TENANT_KEYS)]
 
 
-def request_filter(name: str, inputs: RuleInput) -> list[constraints.Rule]:
-    """Return the rules of a request filter; none if it is not loaded."""
-    filters = inputs.settings.filters
-    return constraints.rules(
-        [filters[name]] if name in filters else [], inputs.request,
-        inputs.metadata)
-
-
 def segment(inputs: RuleInput) -> list[constraints.Rule]:
     """Require a host on each segment that the server has an address of."""
     return [constraints.Rule('segment %s' % name, aggregates, required=True)
@@ -133,10 +124,15 @@ def segment(inputs: RuleInput) -> list[constraints.Rule]:
 
 
 def of_filter(name: str, compares: str = '') -> AuditRule:
-    """Return the rule of a request filter."""
-    return AuditRule(
-        name, compares, functools.partial(filter_table.enabled, name),
-        functools.partial(request_filter, name))
+    """Return the rule of a request filter; none applies without the filter."""
+
+    def conditions(inputs: RuleInput) -> list[constraints.Rule]:
+        plugin = inputs.settings.filters.get(name)
+        return constraints.rules(
+            [plugin] if plugin else [], inputs.request, inputs.metadata)
+
+    return AuditRule(name, compares,
+                     lambda conf: filter_table.enabled(name, conf), conditions)
 
 
 RULES = (
