@@ -57,8 +57,7 @@ def with_move(server: PlacedServer, kind: str | None,
               changed_at: float | None) -> PlacedServer:
     """Add the last migration of a server to its host; None if there is none.
 
-    :param changed_at: may be days after the server has moved, except for a
-        live migration
+    :param changed_at: may be days after the move, except for a live one
     """
     if kind is None or (changed_at or 0.0) + LAUNCH_DELAY < (
             server.arrived or 0.0):

@@ -194,13 +194,12 @@ def table(misplacements: abc.Collection[audit.Misplacement]) -> str:
 def steps(misplacements: abc.Iterable[audit.Misplacement]) -> list[str]:
     """Return the commands for each server, on a line of their own."""
     lines = []
-    for misplacement in misplacements:
-        name = misplacement.server.name
-        aim = 'unpin' if misplacement.rule == audit.DEFAULT_ZONE else 'move'
-        lines += ['To %s %s:' % (aim, name), '  ' + misplacement.step]
-        if misplacement.keep_step:
-            lines += ['To keep %s there:' % name,
-                      '  ' + misplacement.keep_step]
+    for misplaced in misplacements:
+        name = misplaced.server.name
+        aim = 'unpin' if misplaced.rule == audit.DEFAULT_ZONE else 'move'
+        lines += ['To %s %s:' % (aim, name), '  ' + misplaced.step]
+        if misplaced.keep_step:
+            lines += ['To keep %s there:' % name, '  ' + misplaced.keep_step]
     return lines
 
 
@@ -215,15 +214,14 @@ def cells(misplaced: audit.Misplacement) -> tuple[terminal_tables.Cell, ...]:
              'host %s' % server.host), tuple(facts))
 
 
-def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:
+def row(misplaced: audit.Misplacement) -> tuple[Any, ...]:
     """Return the values of ``FIELDS``; see the command's page."""
-    server, cause = misplacement.server, misplacement.cause
+    server, cause = misplaced.server, misplaced.cause
     return (
         server.uuid, server.name, server.host, server.project, server.state,
-        misplacement.rule, misplacement.requested, misplacement.actual,
-        cause.kind, cause.text,
-        dates.iso(cause.since) if cause.since else None,
-        misplacement.step, misplacement.keep_step or None)
+        misplaced.rule, misplaced.requested, misplaced.actual, cause.kind,
+        cause.text, dates.iso(cause.since) if cause.since else None,
+        misplaced.step, misplaced.keep_step or None)
 
 
 def document(misplacements: abc.Iterable[audit.Misplacement], totals: Totals,
