@@ -34,8 +34,7 @@ def all_filters() -> list[type]:
     """
     refused = exceptions.failure_of(install)
     if refused:
-        # Do not start without the configured isolation. A traceback would
-        # hide the reason.
+        # Do not start without isolation. A traceback would hide the reason.
         LOG.critical('nova-scheduler does not start: %s', refused)
         raise SystemExit(1)
     return [AggregateMembershipFilter, SegmentAddressesFilter,

@@ -9,8 +9,7 @@ STATES = {LIVE: ('active', 'paused'), COLD: ('active', 'stopped'),
 ``API.live_migrate``, ``API.resize`` and ``API.evacuate``."""
 
 UNPIN_VERSION = '2.104'
-"""The first compute API version that changes the zone of a server (nova 34).
-"""
+"""The first compute API version that changes a server's zone (nova 34)."""
 _UNPIN = ('openstack --os-compute-api-version %s server unset '
           '--pinned-availability-zone %%s' % UNPIN_VERSION)
 # Before, nova could unpin a server only while it had no host.

@@ -51,9 +51,8 @@ class QueryFilter:
             # Logged below: here oslo.log would append it once more.
             error = exc
         except Exception:
-            # Nova-scheduler does not start without host filters that check
-            # the hosts of a wider query; any other exception would end the
-            # request.
+            # Host filters, without which nova-scheduler does not start, check
+            # a wider query's hosts; another exception would end the request.
             LOG.exception('A request is not narrowed to aggregates')
             return False
         if isinstance(error, constraints.Unsatisfiable):
