@@ -2,8 +2,7 @@
 """Checks of a deployment, and the commands that repair what they find.
 
 A check changes nothing that nova, an agent or placement would see. It returns
-a list of findings, or raises the error that is the only one; an empty list
-means success.
+a list of findings, or raises the only one; an empty list means success.
 """
 
 from collections import abc

@@ -234,8 +234,7 @@ def drift(deployment: checks.Deployment) -> checks.Findings:
             store.ledger if store else journal.Ledger(),
             deployment.source, deployment.client,
             each=workers.each(options.sync_workers))
-        # Where nova is only observed, no step writes to placement, not even
-        # that of the brake.
+        # In mode observe no step, not even the brake's, writes to placement.
         request = full_sync.Request(
             None if observes else options.max_removed_share, write=False)
         judged = full_sync.run(mirror, request=request)
