@@ -6,14 +6,14 @@ from typing import Any
 
 API_NAME = 'aggregate_mirror'
 API_VERSION_OPTION = 'os_aggregate_mirror_api_version'
-API_VERSIONS = {'1': 'nova_aggregate_mirror.osc.clients.Clients'}
+API_VERSIONS = {'1': 'nova_aggregate_mirror.osc.command.Clients'}
 DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance: Any) -> Any:
     # Imported here, because every openstack command imports this module.
-    from nova_aggregate_mirror.osc import clients
-    return clients.Clients(instance.sdk_connection)
+    from nova_aggregate_mirror.osc import command
+    return command.Clients(instance.sdk_connection)
 
 
 def build_option_parser(parser: argparse.ArgumentParser

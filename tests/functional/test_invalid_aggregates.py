@@ -29,7 +29,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.osc import clients
+from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
@@ -316,7 +316,7 @@ class TestDisplay(InvalidTest):
         result = self.judge(sync)
         self.assertEqual({self.zone.uuid}, self.placed('h1'))
         self.assertIn(self.title, *result.lines())
-        named = clients.Clients.__new__(clients.Clients)
+        named = command.Clients.__new__(command.Clients)
         named.nova = source
         for name in 'odd', str(self.odd.id):
             self.assertIn(self.title, str(self.assertRaises(

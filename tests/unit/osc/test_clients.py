@@ -7,7 +7,7 @@ import fixtures
 import openstack
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.osc import clients
+from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.placement import client
 from tests import documents
 from tests.unit import servers
@@ -31,7 +31,7 @@ class TestPlacementAccess(servers.LoopbackTestCase):
             'auth': {'auth_url': self.cloud.url + '/v3', 'username': 'nova',
                      'password': 'the-password', 'user_domain_id': 'default'},
             'region_name': 'R', 'interface': 'internal', **options})
-        return client.Client(clients.placement_access(self.sdk, timeout))
+        return client.Client(command.placement_access(self.sdk, timeout))
 
     def test_region_and_interface(self) -> None:
         """Region and interface are the connection's, and named in errors."""
