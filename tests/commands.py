@@ -38,10 +38,8 @@ if 'forkserver' in multiprocessing.get_all_start_methods():
         'nova_aggregate_mirror.explain.emptying',
         'nova_aggregate_mirror.html_report.answer',
         'nova_aggregate_mirror.html_report.report',
-        'nova_aggregate_mirror.osc.diff',
         'nova_aggregate_mirror.osc.aggregates',
-        'nova_aggregate_mirror.osc.servers',
-        'nova_aggregate_mirror.osc.wait', 'osc_placement.plugin',
+        'nova_aggregate_mirror.osc.servers', 'osc_placement.plugin',
         'pymysql', 'psycopg2', 'tests.preload_entry_points'])
 
 

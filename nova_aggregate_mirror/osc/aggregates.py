@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack aggregate mirror list`` and ``show``: the current state."""
+"""``openstack aggregate mirror``: list, show, diff, sync and wait.
+
+Long because most commands display the result of the same comparison.
+"""
 
 import argparse
 import collections
 from collections import abc
+import shlex
+import sys
 from typing import Any
 
+from osc_lib.command import command as osc_command
+
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import wait_run
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.source import api
 
 State = associations.State
 
@@ -19,6 +32,11 @@ COLUMNS = ('Name', 'UUID', 'Hosts', 'In Nova', 'In Placement', 'State')
 STATES = (State.MISSING, State.STALE, State.FOREIGN_AGGREGATE, State.DISPUTED,
           State.UNKNOWN, State.NO_NODE, State.PENDING)
 """States of an aggregate that is not in sync, the most important first."""
+
+
+AUTO = 'AUTO:'
+"""Begins the reason with which nova-compute disables its own service, as
+nova's libvirt driver does without a connection to libvirt."""
 
 
 class ListAggregates(command.Lister):
@@ -103,3 +121,171 @@ class ShowAggregate(command.Lister):
                           'in placement' % parsed_args.aggregate])
         self.below = sync_result.effect(row[-1] for row in rows)
         return ('Host', 'Provider', 'State'), rows
+
+
+class Diff(command.Lister):
+    """List the associations that are missing or stale in placement.
+
+    Providers that differ are read again, and nova after that, as in a sync.
+    Nothing is changed.
+    """
+
+    _epilog = command.epilog(exit_status.COMPARISON)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        arguments.add_scope(parser, '<aggregate>', '<host>',
+                            'name, UUID or ID')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
+        result = self.sync(full_sync.Request(
+            conf.MAX_REMOVED_SHARE, write=False,
+            hosts=frozenset(parsed_args.hosts),
+            aggregates=self.clients.aggregates(parsed_args.aggregates)))
+        summary, refused = result.summary(), result.refused
+        if result.not_compared:
+            # An empty list would mean that nothing differs.
+            raise (exceptions.Stopped(summary) if summary
+                   else result.not_compared)
+        rows = sync_result.rows(result, associations.DRIFT)
+        if result.select(State.MISSING) or rows and not refused:
+            # The other rows need no option; a refusal has its own step.
+            pruning = ['--prune'] if not refused and result.select(
+                State.STALE) else []
+            summary += '\nTo change placement, run "%s".' % _sync(
+                parsed_args, *pruning)
+        listing = _sync(parsed_args, '--prune', '--dry-run', '-f', 'json')
+        command.tell(summary.splitlines() + result.lines('"%s"' % listing))
+        self.below = sync_result.effect(row[0] for row in rows)
+        return sync_result.COLUMNS, rows
+
+    def in_table(self, columns: Any, rows: Any) -> command.Table:
+        return sync_result.in_table(rows)
+
+
+def _sync(parsed_args: argparse.Namespace, *options: str) -> str:
+    """Return a command that syncs what was compared."""
+    words = ['openstack aggregate mirror sync', *options]
+    words += ['--aggregate ' + shlex.quote(name)
+              for name in parsed_args.aggregates]
+    words += ['--host ' + shlex.quote(host) for host in parsed_args.hosts]
+    return ' '.join(words)
+
+
+class Sync(command.Lister):
+    """Make placement's aggregates equal to nova's host aggregates.
+
+    Missing associations are added, and with --prune stale associations are
+    removed. Associations that are not nova's are never changed: aggregates
+    that are no host aggregates, and providers that are no compute nodes.
+    """
+
+    _epilog = command.epilog(exit_status.SYNC)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        arguments.add_scope(parser, '<aggregate>', '<host>',
+                            'name, UUID or ID')
+        parser.add_argument('--dry-run', action='store_true',
+                            help='Only list the changes')
+        parser.add_argument(
+            '--prune', action='store_true',
+            help='Also remove associations that nova does not have; not those '
+                 'of deleted aggregates, which nova-api no longer lists')
+        parser.add_argument(
+            '--force', action='store_true',
+            help='With --prune: remove even more than %d %%%% of the '
+                 'associations, and even if nova has no compute node in any '
+                 'aggregate' % (100 * conf.MAX_REMOVED_SHARE))
+        arguments.add_foreign(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
+        parsed_args.aggregates = self.clients.aggregates(
+            parsed_args.aggregates)
+        self._result = self.sync(arguments.request(
+            parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE))
+        command.tell([
+            *sync_result.summary(self._result, never=sync_result.UNKNOWN),
+            *self._result.lines()])
+        rows = sync_result.rows(self._result)
+        if parsed_args.dry_run:
+            self.below = sync_result.effect(row[0] for row in rows)
+        return sync_result.COLUMNS, rows
+
+    def in_table(self, columns: Any, rows: Any) -> command.Table:
+        return sync_result.in_table(rows)
+
+    def produce_output(self, parsed_args: argparse.Namespace,
+                       column_names: Any, data: Any) -> int:
+        """Print the rows; JSON and YAML are a document with everything."""
+        if parsed_args.formatter not in formats.DOCUMENTS:
+            return super().produce_output(parsed_args, column_names, data)
+        print(formats.document(
+            parsed_args.formatter, sync_result.document(self._result)), end='')
+        return 0
+
+
+class Wait(osc_command.Command):
+    """Wait until placement has hosts in all their aggregates.
+
+    Every compute node of the host must have a resource provider that is in
+    each aggregate that nova has for the host. Add the host to its aggregates
+    first. Nothing is changed without --enable.
+    """
+
+    status = exit_status.OK
+    # Cliff annotates it by its default, None.
+    _epilog: str = command.epilog(  # type: ignore[assignment]
+        exit_status.WAIT)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'hosts', metavar='<host>', nargs='+', help='Host to wait for')
+        wait_run.add_timeout(parser, '<seconds>')
+        parser.add_argument(
+            '--enable', action='store_true',
+            help='Then enable the compute services of the hosts, unless '
+                 'nova-compute disabled one itself (disabled_reason AUTO:)')
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return command.run(self, parsed_args, super().run)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        api_clients = command.clients_of(self.app)
+        self.status = wait_run.run(
+            api_clients.nova, api_clients.placement,
+            frozenset(parsed_args.hosts), parsed_args.timeout,
+            'openstack aggregate mirror sync --host')
+        if parsed_args.enable and self.status == exit_status.OK:
+            self.status = _enable(api_clients.nova, parsed_args.hosts)
+
+
+def _enable(nova: api.ApiSource, hosts: abc.Iterable[str]) -> int:
+    """Enable the compute services of hosts; return the exit status."""
+    # Nova-api shows no ID of a service in a cell that is down.
+    services = {service.host: service for service in nova.services()
+                if service.id}
+    statuses: set[int] = set()
+    for host in sorted(set(hosts)):
+        service = services.get(host)
+        status, text = exit_status.OK, 'nova-compute is enabled'
+        try:
+            if service is None:
+                status = exit_status.NO_NODE
+                text = 'not enabled; nova-api does not show its nova-compute'
+            elif service.disabled_reason.startswith(AUTO):
+                status = exit_status.REFUSED
+                text = ('not enabled; nova-compute disabled it, and enables '
+                        'it itself: %s' % service.disabled_reason)
+            elif service.status != 'enabled':
+                nova.enable(service)
+        except exceptions.MirrorError as exc:
+            status, text = exit_status.of(exc), 'not enabled: %s' % exc
+        command.tell(['Host %s: %s' % (host, text)],
+                     sys.stderr if status else sys.stdout)
+        statuses.add(status)
+    return min(statuses - {exit_status.OK}, default=exit_status.OK)

@@ -14,7 +14,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import aggregates
 from nova_aggregate_mirror.osc import command
-from nova_aggregate_mirror.osc import diff
 from nova_aggregate_mirror.osc import servers
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import associations
@@ -117,10 +116,11 @@ class TestCommand(testtools.TestCase):
 
     def test_interrupted_diff(self):
         """No list is printed: an empty one would say that nothing differs."""
-        status, rows, errors = self.run_lister(diff.Diff, dataclasses.replace(
+        interrupted = dataclasses.replace(
             full_sync.without_comparison(
                 exceptions.Stopped(''), full_sync.Request(write=False)),
-            interruption=exit_status.INTERRUPTED))
+            interruption=exit_status.INTERRUPTED)
+        status, rows, errors = self.run_lister(aggregates.Diff, interrupted)
         self.assertEqual((exit_status.INTERRUPTED, []), (status, rows))
         self.assertIn('Interrupted before the comparison', errors)
 
@@ -162,9 +162,10 @@ class TestCommand(testtools.TestCase):
                 associations.State.STALE))
         refused = exceptions.RemovalsRefused('too many', step='look at them')
         for found in [stale], [stale, missing], [deleted, missing]:
-            status, rows, errors = self.run_lister(diff.Diff, result.Result(
+            compared = result.Result(
                 outcome.Outcome(), source.Nova({}, {}, {}), found,
-                refused=refused, request=full_sync.Request(write=False)))
+                refused=refused, request=full_sync.Request(write=False))
+            status, rows, errors = self.run_lister(aggregates.Diff, compared)
             self.assertEqual((exit_status.DRIFT, len(found)),
                              (status, len(rows)))
             self.assertIn('too many: look at them', errors)
@@ -177,7 +178,7 @@ class TestCommand(testtools.TestCase):
         for kind, *arguments in (
                 (servers.ListServers, '--zone', ''),
                 (servers.ListServers, '--project='),
-                (diff.Diff, '--host', 'h1', '--host', ''),
+                (aggregates.Diff, '--host', 'h1', '--host', ''),
                 (aggregates.ShowAggregate, '')):
             status, _rows, errors = self.run_lister(kind, judged, *arguments)
             self.assertEqual(exit_status.COULD_NOT_RUN, status)
@@ -192,12 +193,14 @@ class TestCommand(testtools.TestCase):
         for state, what, pruning in (
                 (associations.State.MISSING, 'add', ''),
                 (associations.State.STALE, 'remove', '--prune ')):
-            status, _rows, errors = self.run_lister(diff.Diff, result.Result(
+            compared = result.Result(
                 outcome.Outcome(failed=failed), source.Nova({}, {}, {}),
                 [associations.Association(
                     ('h1',), 'n99', 'zone', 'uuid', state)],
-                request=full_sync.Request(write=False)),
-                '--aggregate', 'a b', '--host', 'h1')
+                request=full_sync.Request(write=False))
+            status, _rows, errors = self.run_lister(
+                aggregates.Diff, compared, '--aggregate', 'a b',
+                '--host', 'h1')
             self.assertEqual(exit_status.NOT_READ, status)
             first, step, *others = errors.splitlines()
             self.assertEqual(
