@@ -26,23 +26,21 @@ from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import start
-from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import lookup
-from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.placement import client
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_servers(parser, 'ZONE', 'HOST', 'NAME_OR_ID')
+    cli.add_servers(parser, 'ZONE', 'HOST', 'NAME_OR_ID')
     texts = '; '.join(map('%s (%s)'.__mod__, rules.descriptions().items()))
     parser.add_argument(
         '--rule', action='append', default=[], choices=rules.NAMES,
         dest='rules', help='check this rule; may be repeated: '
         + texts.replace('``', ''))
-    formats.add_argument(parser)
+    cli.add_format(parser)
     parser.add_argument('--quiet', action='store_true',
                         help='print no progress')
 
@@ -55,7 +53,7 @@ def run(conf: cfg.ConfigOpts) -> int:
         conf, _past_syncs(), options.rules, options.zone or '')
     source, totals = server_audit.source, server_audit.totals
     project = identifiers.Identifiers(conf).project(options.project or '')
-    counter = progress.shown(options.quiet)
+    counter = cli.progress(options.quiet)
     misplacements: list[audit.Misplacement] = []
     error = None
     try:
@@ -72,7 +70,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     if error:
         raise error
     if options.format != 'table':
-        formats.show(
+        cli.show(
             options.format,
             auditor.document(misplacements, totals, source.cells_down),
             auditor.FIELDS, map(auditor.row, misplacements))
@@ -88,9 +86,9 @@ def run(conf: cfg.ConfigOpts) -> int:
             options.zone or options.hosts or options.project):
         lines.append('No server is selected: check --zone, --host and '
                      '--project')
-    if options.format in formats.LINES:
+    if options.format in cli.LINES:
         lines.insert(0, auditor.summary(totals))
-    formats.tell(lines)
+    cli.tell(lines)
     return status
 
 
@@ -120,5 +118,5 @@ def _past_syncs() -> list[full_syncs.Entry]:
     try:
         return full_syncs.newest(components.journal().database)
     except exceptions.JournalUnavailable as exc:
-        formats.tell(['The history of full syncs is not used: %s' % exc])
+        cli.tell(['The history of full syncs is not used: %s' % exc])
         return []

@@ -39,9 +39,7 @@ from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import start
-from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import formats
-from nova_aggregate_mirror.console import progress
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.explain import departures
@@ -82,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --flavor or --for rebuild: the image, read from glance '
              'with the credentials of [placement]')
     parser.add_argument(
-        '--image-property', action='append', default=[], type=arguments.pair,
+        '--image-property', action='append', default=[], type=cli.pair,
         metavar='KEY=VALUE', dest='properties',
         help='with --flavor or --for rebuild: a property of the image; may be '
              'repeated')
@@ -97,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --flavor or --for unshelve: the availability zone, as '
              'nova-api takes it')
     parser.add_argument(
-        '--hint', action='append', default=[], type=arguments.pair,
+        '--hint', action='append', default=[], type=cli.pair,
         metavar='KEY=VALUE', dest='hints',
         help='with --flavor: a scheduler hint, servers and server group by '
              'name or ID; may be repeated')
@@ -117,7 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--host', action='append', default=[], metavar='HOST', dest='hosts',
         help='explain this host only; may be repeated')
     output = parser.add_mutually_exclusive_group()
-    formats.add_argument(output)
+    cli.add_format(output)
     output.add_argument(
         '--html', metavar='FILE',
         help='write an HTML page to this file, - for standard output, and '
@@ -126,8 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    return (explanation.MAX_SERVERS if text == 'all'
-            else arguments.number(1000)(text))
+    return explanation.MAX_SERVERS if text == 'all' else cli.number(1000)(text)
 
 
 def check(options: argparse.Namespace) -> None:
@@ -190,7 +187,7 @@ def run(conf: cfg.ConfigOpts) -> int:
                 write(page.render(answer, time.time()))
             report.summarize(args.html, words.sentence(answer))
     except exceptions.CellUnavailable as exc:
-        formats.tell([str(exc)])
+        cli.tell([str(exc)])
         return exit_status.NO_NODE
     if answer.interrupted:
         return exit_status.INTERRUPTED
@@ -212,7 +209,7 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
     with nova_objects.translated():
         cloud = gather.Cloud(
             context, components.source(), components.placement(),
-            components.servers(), progress.shown())
+            components.servers(), cli.progress())
         if args.servers_of:
             return emptying.explain(
                 cloud, args.servers_of, args.operation,
@@ -227,7 +224,6 @@ def _show(form: str, answer: Answer, words: Any) -> None:
     if form == 'table':
         print(words.text(answer))
         return
-    if form in formats.LINES:
+    if form in cli.LINES:
         print(words.text(answer, tables=False), file=sys.stderr)
-    formats.show(form, words.document(answer), words.COLUMNS,
-                 words.rows(answer))
+    cli.show(form, words.document(answer), words.COLUMNS, words.rows(answer))

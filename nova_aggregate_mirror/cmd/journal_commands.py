@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import commands
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -45,8 +45,8 @@ def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
         cells.append((row.id, row.dirty.host, *stored_rows.state(row), age,
                       row.attempts, row.last_error))
     if conf.command.format != 'table':
-        formats.show(conf.command.format, [_document(row) for row in rows],
-                     COLUMNS, cells)
+        cli.show(conf.command.format, [_document(row) for row in rows],
+                 COLUMNS, cells)
     elif not rows:
         print('The journal %s is empty: no operation is pending.' % name)
     else:
@@ -62,7 +62,7 @@ def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
                 hosts[row.last_error].add(row.dirty.host)
         lines = ['%s: %s' % (plurals.some(names), error)
                  for error, names in hosts.items()]
-        formats.tell(lines, sys.stdout)
+        cli.tell(lines, sys.stdout)
     return exit_status.OK
 
 
@@ -100,14 +100,14 @@ def forget(conf: cfg.ConfigOpts) -> int:
     running = [row for row in rows if row.running and not conf.command.force]
     closed = stored.close(row.id for row in rows if row not in running)
     print('%s forgotten' % plurals.count(closed, 'row'), flush=True)
-    formats.tell(
+    cli.tell(
         'Row %s was kept: its operation may still run. The agent closes it '
         'once its host is mirrored and [aggregate_mirror] max_call_age has '
         'passed; --force deletes it now' % row.id for row in running)
     unknown = sorted(set(ids) - {row.id for row in rows})
     if unknown:
         names = ', '.join(unknown)
-        formats.tell(['The journal has no row %s; see "%s"' % (
+        cli.tell(['The journal has no row %s; see "%s"' % (
             names, commands.LIST)])
     if running:
         return exit_status.REFUSED

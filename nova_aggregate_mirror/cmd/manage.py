@@ -20,7 +20,7 @@ from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import wait_hosts
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import option_values
 
@@ -76,7 +76,7 @@ COMMANDS = (
             explain.add_arguments, exit_status.EXPLANATION),
     Command('db sync', journal_commands.db_sync),
     Command('journal list', journal_commands.show, '--format json',
-            formats.add_argument),
+            cli.add_format),
     Command('journal forget', journal_commands.forget,
             '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55',
             journal_commands.add_forget, exit_status.JOURNAL),
@@ -129,7 +129,7 @@ def _run() -> int:
             return int(CONF.command.run(CONF))
         finally:
             # The option that was meant has its default.
-            formats.tell(option_values.unknown_names(CONF))
+            cli.tell(option_values.unknown_names(CONF))
 
 
 def main() -> int:

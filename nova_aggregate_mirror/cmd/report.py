@@ -24,9 +24,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
-from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import formats
-from nova_aggregate_mirror.console import progress
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -46,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='also show servers whose host contradicts what was requested '
              'for them; reads all servers, and needs the configuration of '
              'nova-scheduler')
-    arguments.add_foreign(parser)
+    cli.add_foreign(parser)
     parser.add_argument('--quiet', action='store_true',
                         help='print no progress')
 
@@ -69,7 +67,7 @@ def run(conf: cfg.ConfigOpts) -> int:
         for number in sync_run.SIGNALS:
             signal.signal(number, end)
         content = collect.collect(
-            conf, components.source(), progress.shown(options.quiet),
+            conf, components.source(), cli.progress(options.quiet),
             options.foreign)
         if options.servers:
             content = dataclasses.replace(
@@ -78,7 +76,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     summarize(options.html, report.summary(content))
     status, trouble = report.status(content), content.journal.trouble
     if status == exit_status.COULD_NOT_RUN and trouble:
-        formats.tell([str(trouble)])
+        cli.tell([str(trouble)])
     return status
 
 
@@ -86,7 +84,7 @@ def _audit(conf: cfg.ConfigOpts, content: collect.Content
            ) -> misplaced.Misplacements:
     """Audit all servers; a failure is part of what is found."""
     findings = misplaced.Misplacements()
-    display = progress.shown(conf.command.quiet)
+    display = cli.progress(conf.command.quiet)
     display.step('Auditing the servers')
     try:
         server_audit = audit_servers.build_audit(conf, content.journal.syncs)

@@ -18,8 +18,7 @@ import time
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
-from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
@@ -40,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--dry-run', action='store_true',
         help='only list the changes; the exit status is 7 if there are any')
-    arguments.add_scope(parser, 'NAME_OR_UUID', 'HOST',
-                        'a deleted one by its UUID')
+    cli.add_scope(parser, 'NAME_OR_UUID', 'HOST', 'a deleted one by its UUID')
     parser.add_argument(
         '--prune', action=argparse.BooleanOptionalAction, default=None,
         help='also remove associations that nova does not have, including '
@@ -52,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--force', action='store_true',
         help='remove even more than [aggregate_mirror] max_removed_share '
              'allows, and even if nova has no compute node in any aggregate')
-    arguments.add_foreign(parser)
-    formats.add_argument(parser)
+    cli.add_foreign(parser)
+    cli.add_format(parser)
     parser.add_argument('--quiet', action='store_true',
                         help='print no progress')
 
@@ -79,7 +77,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     except exceptions.JournalUnavailable as exc:
         trouble.append('This sync is not recorded in the history: %s' % exc)
     _print(sync, options.format, note)
-    formats.tell(trouble)
+    cli.tell(trouble)
     return sync.status()
 
 
@@ -107,20 +105,19 @@ def _request(conf: cfg.ConfigOpts, database: engine.Database
             note = ('no full sync that mirrors is in the history of this '
                     'journal yet; check the list, then run the command with '
                     '--prune')
-    return arguments.request(
+    return cli.request(
         options, bool(prune), configuration.max_removed_share), note
 
 
 def _print(result: result.Result, form: str, note: str) -> None:
-    formats.tell(sync_result.summary(result, note),
-                 sys.stdout if form == 'table' else sys.stderr)
+    cli.tell(sync_result.summary(result, note),
+             sys.stdout if form == 'table' else sys.stderr)
     rows = sync_result.rows(result)
     if form != 'table':
-        formats.show(form, sync_result.document(result), sync_result.COLUMNS,
-                     rows)
+        cli.show(
+            form, sync_result.document(result), sync_result.COLUMNS, rows)
     elif rows:
         print(terminal_tables.render(*sync_result.in_table(rows)))
         if not result.request.write:
-            formats.tell(sync_result.effect(row[0] for row in rows),
-                         sys.stdout)
-    formats.tell(result.lines())
+            cli.tell(sync_result.effect(row[0] for row in rows), sys.stdout)
+    cli.tell(result.lines())

@@ -15,7 +15,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import commands
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.limits import engines
@@ -40,7 +40,7 @@ def run(conf: cfg.ConfigOpts) -> int:
         nova, placement, frozenset(options.hosts), options.timeout,
         commands.SYNC + ' --host')
     if status == exit_status.OK:
-        formats.tell([
+        cli.tell([
             'If it is disabled: openstack compute service set --enable %s '
             'nova-compute' % shlex.quote(host)
             for host in sorted(set(options.hosts))], sys.stdout)

@@ -8,7 +8,7 @@ import urllib.parse
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
@@ -37,7 +37,7 @@ def resource(build: abc.Callable[[], Any], party: errors.Parties,
         if not uuidutils.is_uuid_like(name):
             raise exceptions.UnknownName(
                 '%s; give the ID instead' % exc) from exc
-        formats.tell(['%s is taken as the ID of a %s: %s' % (
+        cli.tell(['%s is taken as the ID of a %s: %s' % (
             name, kind.noun, exc)])
         return name
     return single(kind.service, kind.noun, name, ids,

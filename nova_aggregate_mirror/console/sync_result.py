@@ -6,7 +6,7 @@ from collections import abc
 import itertools
 from typing import Any
 
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
@@ -130,7 +130,7 @@ def foreign(result: result.Result, never: str) -> list[str]:
         how = HOW_TO_REMOVE if uuid in result.removable else ''
         lines.append('Aggregate %s of %s: %s; its owner is unknown.%s' % (
             uuid, plurals.some(hosts), never, how))
-    return formats.first_lines(lines, problems.MOST_LISTED)
+    return cli.first_lines(lines, problems.MOST_LISTED)
 
 
 def effect(states: abc.Iterable[str]) -> list[str]:

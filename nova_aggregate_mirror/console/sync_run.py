@@ -7,7 +7,7 @@ import dataclasses
 import os
 import signal
 
-from nova_aggregate_mirror.console import progress
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import context
@@ -64,7 +64,7 @@ def run(build: abc.Callable[[abc.Callable[[], bool], context.Progress],
     with interruptible() as received:
         try:
             sync = full_sync.run(build(
-                lambda: bool(received), progress.shown(quiet)), rows, request)
+                lambda: bool(received), cli.progress(quiet)), rows, request)
         except (exceptions.JournalUnavailable, exceptions.UnknownName):
             raise
         except exceptions.MirrorError as exc:

@@ -9,8 +9,7 @@ import shlex
 import sys
 import time
 
-from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
@@ -38,12 +37,12 @@ PATIENCE = 30.0
 
 def add_timeout(parser: argparse.ArgumentParser, metavar: str) -> None:
     parser.add_argument(
-        '--timeout', type=arguments.number(arguments.LONGEST),
+        '--timeout', type=cli.number(cli.LONGEST),
         default=TIMEOUT, metavar=metavar,
         help='maximum time to wait in seconds, from 1 to %d; the default is '
              '%d; an attempt at its end may take as long again, but at least '
              '%d and at most %d seconds' % (
-                 arguments.LONGEST, TIMEOUT, LEAST, LAST))
+                 cli.LONGEST, TIMEOUT, LEAST, LAST))
 
 
 def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
@@ -84,7 +83,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             break
         # A failure stays the same while its text changes.
         news = {(problem.subject, problem.key): problem for problem in missing}
-        formats.tell(formats.first_lines(
+        cli.tell(cli.first_lines(
             str(problem) if problem.failure else problem.text
             for identity, problem in news.items()
             if identity not in reported))
@@ -95,8 +94,8 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             sync.outcome.missing | sync.outcome.current.keys())
         sleep(min(max(INTERVAL, now() - start), timeout - seconds))
     if missing:
-        formats.tell(['Timeout after %.0f s' % seconds,
-                      *formats.first_lines(map(str, missing))])
+        cli.tell(['Timeout after %.0f s' % seconds,
+                  *cli.first_lines(map(str, missing))])
         return min(problem.status for problem in missing)
     _report(sync, seconds)
     return exit_status.OK
@@ -133,9 +132,9 @@ def _report(sync: result.Result, seconds: float) -> None:
         count = plurals.count(len(uuids), 'aggregate')
         text = ', '.join(sorted(
             '%s (%s)' % (names[uuid], uuid) for uuid in uuids))
-        formats.tell(['Host %s: placement has it in %s after %.0f s: %s' % (
+        cli.tell(['Host %s: placement has it in %s after %.0f s: %s' % (
             host, count, seconds, text)], sys.stdout)
-    formats.tell(formats.first_lines(
+    cli.tell(cli.first_lines(
         'Stale: %s: run a full sync with --prune' % association
         for association in sync.select(result.State.STALE)))
 

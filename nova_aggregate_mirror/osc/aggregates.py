@@ -14,8 +14,7 @@ from typing import Any
 from osc_lib.command import command as osc_command
 
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
@@ -50,7 +49,7 @@ class ListAggregates(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        arguments.add_foreign(parser)
+        cli.add_foreign(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
@@ -78,7 +77,7 @@ class ListAggregates(command.Lister):
             rows.append((name, uuid, len(hosts), len(in_nova),
                          len(in_placement), state(states)))
         if not rows:
-            command.tell(['Nova has no aggregate'])
+            cli.tell(['Nova has no aggregate'])
         self.below = sync_result.effect(row[-1] for row in rows)
         return COLUMNS, rows
 
@@ -117,8 +116,8 @@ class ShowAggregate(command.Lister):
                 for association in sync_result.complete(sync)
                 if association.aggregate_uuid == uuid]
         if not rows and uuid not in sync_result.failed(sync, outcome.UNREAD):
-            command.tell(['Aggregate %s has no host in nova, and no provider '
-                          'in placement' % parsed_args.aggregate])
+            cli.tell(['Aggregate %s has no host in nova, and no provider '
+                      'in placement' % parsed_args.aggregate])
         self.below = sync_result.effect(row[-1] for row in rows)
         return ('Host', 'Provider', 'State'), rows
 
@@ -134,8 +133,7 @@ class Diff(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        arguments.add_scope(parser, '<aggregate>', '<host>',
-                            'name, UUID or ID')
+        cli.add_scope(parser, '<aggregate>', '<host>', 'name, UUID or ID')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
@@ -156,7 +154,7 @@ class Diff(command.Lister):
             summary += '\nTo change placement, run "%s".' % _sync(
                 parsed_args, *pruning)
         listing = _sync(parsed_args, '--prune', '--dry-run', '-f', 'json')
-        command.tell(summary.splitlines() + result.lines('"%s"' % listing))
+        cli.tell(summary.splitlines() + result.lines('"%s"' % listing))
         self.below = sync_result.effect(row[0] for row in rows)
         return sync_result.COLUMNS, rows
 
@@ -185,8 +183,7 @@ class Sync(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        arguments.add_scope(parser, '<aggregate>', '<host>',
-                            'name, UUID or ID')
+        cli.add_scope(parser, '<aggregate>', '<host>', 'name, UUID or ID')
         parser.add_argument('--dry-run', action='store_true',
                             help='Only list the changes')
         parser.add_argument(
@@ -198,15 +195,15 @@ class Sync(command.Lister):
             help='With --prune: remove even more than %d %%%% of the '
                  'associations, and even if nova has no compute node in any '
                  'aggregate' % (100 * conf.MAX_REMOVED_SHARE))
-        arguments.add_foreign(parser)
+        cli.add_foreign(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         parsed_args.aggregates = self.clients.aggregates(
             parsed_args.aggregates)
-        self._result = self.sync(arguments.request(
+        self._result = self.sync(cli.request(
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE))
-        command.tell([
+        cli.tell([
             *sync_result.summary(self._result, never=sync_result.UNKNOWN),
             *self._result.lines()])
         rows = sync_result.rows(self._result)
@@ -220,9 +217,9 @@ class Sync(command.Lister):
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
         """Print the rows; JSON and YAML are a document with everything."""
-        if parsed_args.formatter not in formats.DOCUMENTS:
+        if parsed_args.formatter not in cli.DOCUMENTS:
             return super().produce_output(parsed_args, column_names, data)
-        print(formats.document(
+        print(cli.document(
             parsed_args.formatter, sync_result.document(self._result)), end='')
         return 0
 
@@ -285,7 +282,7 @@ def _enable(nova: api.ApiSource, hosts: abc.Iterable[str]) -> int:
                 nova.enable(service)
         except exceptions.MirrorError as exc:
             status, text = exit_status.of(exc), 'not enabled: %s' % exc
-        command.tell(['Host %s: %s' % (host, text)],
-                     sys.stderr if status else sys.stdout)
+        cli.tell(['Host %s: %s' % (host, text)],
+                 sys.stderr if status else sys.stdout)
         statuses.add(status)
     return min(statuses - {exit_status.OK}, default=exit_status.OK)

@@ -13,7 +13,7 @@ from osc_lib.command import command
 
 from nova_aggregate_mirror.audit import api_servers
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
@@ -37,7 +37,6 @@ from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror import terminal_tables
 
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
-tell = formats.tell
 
 # Hosts converged together: nova-api takes as long to list some nodes as all.
 BATCH = 1000
@@ -135,7 +134,7 @@ class Lister(command.Lister):
                      for cell in row] for row in data]
         status = super().produce_output(parsed_args, column_names, data)
         if parsed_args.formatter == 'table':
-            tell(self.below, self.app.stdout)
+            cli.tell(self.below, self.app.stdout)
         return status
 
     def emit_list(self, columns: Any, rows: Any, stdout: TextIO,
@@ -175,9 +174,9 @@ class Lister(command.Lister):
         self.status = sync.interruption
         if sync.not_compared:
             raise sync.not_compared
-        tell([*sync_result.foreign(sync, sync_result.UNKNOWN),
-              *sync.lines('"openstack aggregate mirror sync --dry-run '
-                          '-f json"')])
+        cli.tell([*sync_result.foreign(sync, sync_result.UNKNOWN),
+                  *sync.lines('"openstack aggregate mirror sync --dry-run '
+                              '-f json"')])
         statuses = {problem.status for problem in sync.problems}
         if exit_status.NOT_READ in statuses:
             self.status = self.status or exit_status.NOT_READ
@@ -197,7 +196,7 @@ def run(command: Any, parsed_args: argparse.Namespace,
                     'the argument %s has no value' % name.rstrip('s'))
         action(parsed_args)
     except exceptions.MirrorError as exc:
-        tell([str(exc)])
+        cli.tell([str(exc)])
         # A status that was set before the error stays, as of an interruption.
         command.status = command.status or exit_status.of(exc)
     return int(command.status)

@@ -8,7 +8,7 @@ from typing import Any
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
@@ -34,7 +34,7 @@ class ListServers(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        arguments.add_servers(parser, '<zone>', '<host>', '<project>')
+        cli.add_servers(parser, '<zone>', '<host>', '<project>')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
@@ -62,8 +62,8 @@ class ListServers(command.Lister):
             found = lookup.unknown_names(
                 parsed_args.zone or '', zone_audit.zones, parsed_args.hosts,
                 zone_audit.totals, lambda: nova.hosts().union(*members))
-        command.tell([auditor.summary(zone_audit.totals), LIMITS,
-                      *map(str, found)])
+        cli.tell([auditor.summary(zone_audit.totals), LIMITS,
+                  *map(str, found)])
         self.below = auditor.steps(self._misplacements)
         self.status = zone_audit.totals.status(found)
         return auditor.FIELDS, list(map(auditor.row, self._misplacements))

@@ -9,7 +9,7 @@ import fixtures
 import testtools
 
 from nova_aggregate_mirror import causes
-from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -445,7 +445,7 @@ class TestLimits(WaitTest):
 class TestArguments(testtools.TestCase):
 
     def test_timeout(self):
-        parse = arguments.number(arguments.LONGEST)
+        parse = cli.number(cli.LONGEST)
         self.assertEqual([1, 86400], [parse(text) for text in ('1', '86400')])
         for text in '0', '-1', '86401':
             self.assertRaises(argparse.ArgumentTypeError, parse, text)

@@ -10,6 +10,7 @@ import fixtures
 import testtools
 import yaml
 
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import aggregates
@@ -95,7 +96,7 @@ class TestCommand(testtools.TestCase):
 
     def test_other_lines(self):
         with fixtures.MonkeyPatch('sys.stderr', io.StringIO()) as stderr:
-            command.tell([EVIL])
+            cli.tell([EVIL])
         self.assertEqual(SAFE + '\n', stderr.new_value.getvalue())
 
     def run_lister(self, kind, judged, *arguments):

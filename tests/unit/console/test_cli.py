@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output formats."""
+"""The output formats and the progress of a command."""
 
+import contextlib
 import csv
 import io
 import json
+import os
 
 from cliff import lister
 import fixtures
 import testtools
 import yaml
 
-from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import printable
 from tests.unit.test_printable import EVIL
 
@@ -20,8 +22,8 @@ class TestFormats(testtools.TestCase):
     def show(self, form):
         out = self.useFixture(fixtures.StringStream('out')).stream
         with fixtures.MonkeyPatch('sys.stdout', out):
-            formats.show(form, {'rows': [1, None]}, ('Name', 'Count'),
-                         [('a "b"\nc', 1), ('d', None)])
+            cli.show(form, {'rows': [1, None]}, ('Name', 'Count'),
+                     [('a "b"\nc', 1), ('d', None)])
         out.seek(0)
         return out.read()
 
@@ -36,7 +38,7 @@ class TestFormats(testtools.TestCase):
         found = Command(None, None).get_parser('')
         choices, = [action.choices for action in found._actions
                     if '-f' in action.option_strings]
-        self.assertEqual(sorted(choices), sorted(formats.FORMATS))
+        self.assertEqual(sorted(choices), sorted(cli.FORMATS))
 
     def test_documents(self):
         self.assertEqual({'rows': [1, None]}, json.loads(self.show('json')))
@@ -56,6 +58,40 @@ class TestFormats(testtools.TestCase):
         """A terminal gets no control, and a program the exact text."""
         for text in EVIL, 'a\u0085b', 'a\u2028b':
             for form, load in ('json', json.loads), ('yaml', yaml.safe_load):
-                document = formats.document(form, {text: [text, 'ä']})
+                document = cli.document(form, {text: [text, 'ä']})
                 self.assertEqual(printable.lines(document), document)
                 self.assertEqual({text: [text, 'ä']}, load(document))
+
+
+class TestProgress(testtools.TestCase):
+
+    def sync(self, providers):
+        """Complete four providers, each in two seconds."""
+        seconds = iter(range(0, 100, 2))
+        output = io.StringIO()
+        with contextlib.redirect_stderr(output):
+            display = cli.ProgressLines(lambda: next(seconds))
+            display.step('Reading', providers)
+            for _provider in range(4):
+                display.advance()
+            display.step('Writing')
+        return output.getvalue()
+
+    def test_a_number_every_few_seconds(self):
+        self.assertEqual('Reading\n2 of 4 providers done\n'
+                         '4 of 4 providers done\nWriting\n',
+                         self.sync(4))
+
+    def test_reader_that_has_ended(self):
+        """The command goes on."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        pipe = open(writer, 'w')
+        with contextlib.redirect_stderr(pipe):
+            cli.ProgressLines().step('Reading')
+        # It may still have the line.
+        with contextlib.suppress(BrokenPipeError):
+            pipe.close()
+
+    def test_without_a_number_nothing_is_counted(self):
+        self.assertEqual('Reading\nWriting\n', self.sync(0))
