@@ -25,7 +25,7 @@ from oslo_config import cfg
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import cli
-from nova_aggregate_mirror.console import sync_run
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
@@ -59,12 +59,12 @@ def run(conf: cfg.ConfigOpts) -> int:
         write = page.enter_context(output.replaced(options.html))
 
         def end(number: int, _frame: object) -> None:
-            sync_run.shout('Interrupted')
+            syncs.shout('Interrupted')
             page.close()
             # A normal exit waits for the threads, and they for placement.
             os._exit(128 + number)
 
-        for number in sync_run.SIGNALS:
+        for number in syncs.SIGNALS:
             signal.signal(number, end)
         content = collect.collect(
             conf, components.source(), cli.progress(options.quiet),

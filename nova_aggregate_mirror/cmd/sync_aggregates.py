@@ -19,8 +19,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import cli
-from nova_aggregate_mirror.console import sync_result
-from nova_aggregate_mirror.console import sync_run
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
@@ -66,7 +65,7 @@ def run(conf: cfg.ConfigOpts) -> int:
                         source.aggregates)
     request, note = _request(conf, journal.database)
     start = time.monotonic()
-    sync = sync_run.run(
+    sync = syncs.run(
         lambda stopping, display: components.mirror(
             journal, source, placement, stopping=stopping, display=display),
         journal.rows.all(), request, options.quiet)
@@ -110,14 +109,13 @@ def _request(conf: cfg.ConfigOpts, database: engine.Database
 
 
 def _print(result: result.Result, form: str, note: str) -> None:
-    cli.tell(sync_result.summary(result, note),
+    cli.tell(syncs.summary(result, note),
              sys.stdout if form == 'table' else sys.stderr)
-    rows = sync_result.rows(result)
+    rows = syncs.rows(result)
     if form != 'table':
-        cli.show(
-            form, sync_result.document(result), sync_result.COLUMNS, rows)
+        cli.show(form, syncs.document(result), syncs.COLUMNS, rows)
     elif rows:
-        print(terminal_tables.render(*sync_result.in_table(rows)))
+        print(terminal_tables.render(*syncs.in_table(rows)))
         if not result.request.write:
-            cli.tell(sync_result.effect(row[0] for row in rows), sys.stdout)
+            cli.tell(syncs.effect(row[0] for row in rows), sys.stdout)
     cli.tell(result.lines())

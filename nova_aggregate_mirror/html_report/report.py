@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from nova_aggregate_mirror import commands
-from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
@@ -64,7 +64,7 @@ def values(content: collect.Content) -> dict[str, Any]:
     """Return the variables of the template."""
     result, journal = content.sync, content.journal
     nova = result.nova
-    compared = matrix.shown(sync_result.complete(result))
+    compared = matrix.shown(syncs.complete(result))
     rows = matrix.rows(nova, compared, marks(content))
     columns = matrix.columns(nova, compared)
     found = [*journal.disagreements, *result.problems]
@@ -97,9 +97,8 @@ def values(content: collect.Content) -> dict[str, Any]:
             State.UNKNOWN_PROVIDER, State.ABSENT),
         'unknown': problems.owner(
             nova) if nova.unread else 'no compute node',
-        'described': sync_result.foreign(
-            result, sync_result.NEVER if journal.has_ledger
-            else sync_result.UNKNOWN),
+        'described': syncs.foreign(
+            result, syncs.NEVER if journal.has_ledger else syncs.UNKNOWN),
         'repair': REPAIR if not result.refused and result.select(
             *associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs
@@ -111,8 +110,7 @@ def marks(content: collect.Content) -> abc.Mapping[str, tuple[str, ...]]:
     """Map hosts to short texts about problems other than drift."""
     by_host: dict[str, tuple[str, ...]] = {}
     nova, not_compared = content.sync.nova, set[str]()
-    for name in sync_result.failed(
-            content.sync, outcome.PROVIDER, outcome.HOST):
+    for name in syncs.failed(content.sync, outcome.PROVIDER, outcome.HOST):
         not_compared |= nova.hosts_of(name) or {name}
     for hosts, mark in (
             ({row.dirty.host for row in content.journal.rows

@@ -15,7 +15,7 @@ from osc_lib.command import command as osc_command
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import cli
-from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -55,9 +55,9 @@ class ListAggregates(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         sync = self.compare(parsed_args.foreign)
         names = {**sync.nova.aggregates}
-        unread = sync_result.failed(sync, outcome.UNREAD)
+        unread = syncs.failed(sync, outcome.UNREAD)
         by_aggregate = collections.defaultdict(list)
-        for association in sync_result.complete(sync):
+        for association in syncs.complete(sync):
             by_aggregate[association.aggregate_uuid].append(association)
             # It has no name, and a table has no column of UUIDs.
             if association.state is State.FOREIGN_AGGREGATE and (
@@ -78,7 +78,7 @@ class ListAggregates(command.Lister):
                          len(in_placement), state(states)))
         if not rows:
             cli.tell(['Nova has no aggregate'])
-        self.below = sync_result.effect(row[-1] for row in rows)
+        self.below = syncs.effect(row[-1] for row in rows)
         return COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
@@ -113,12 +113,12 @@ class ShowAggregate(command.Lister):
         sync = self.compare()
         rows = [(association.host, association.provider,
                  association.state.value)
-                for association in sync_result.complete(sync)
+                for association in syncs.complete(sync)
                 if association.aggregate_uuid == uuid]
-        if not rows and uuid not in sync_result.failed(sync, outcome.UNREAD):
+        if not rows and uuid not in syncs.failed(sync, outcome.UNREAD):
             cli.tell(['Aggregate %s has no host in nova, and no provider '
                       'in placement' % parsed_args.aggregate])
-        self.below = sync_result.effect(row[-1] for row in rows)
+        self.below = syncs.effect(row[-1] for row in rows)
         return ('Host', 'Provider', 'State'), rows
 
 
@@ -146,7 +146,7 @@ class Diff(command.Lister):
             # An empty list would mean that nothing differs.
             raise (exceptions.Stopped(summary) if summary
                    else result.not_compared)
-        rows = sync_result.rows(result, associations.DRIFT)
+        rows = syncs.rows(result, associations.DRIFT)
         if result.select(State.MISSING) or rows and not refused:
             # The other rows need no option; a refusal has its own step.
             pruning = ['--prune'] if not refused and result.select(
@@ -155,11 +155,11 @@ class Diff(command.Lister):
                 parsed_args, *pruning)
         listing = _sync(parsed_args, '--prune', '--dry-run', '-f', 'json')
         cli.tell(summary.splitlines() + result.lines('"%s"' % listing))
-        self.below = sync_result.effect(row[0] for row in rows)
-        return sync_result.COLUMNS, rows
+        self.below = syncs.effect(row[0] for row in rows)
+        return syncs.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
-        return sync_result.in_table(rows)
+        return syncs.in_table(rows)
 
 
 def _sync(parsed_args: argparse.Namespace, *options: str) -> str:
@@ -204,15 +204,15 @@ class Sync(command.Lister):
         self._result = self.sync(cli.request(
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE))
         cli.tell([
-            *sync_result.summary(self._result, never=sync_result.UNKNOWN),
+            *syncs.summary(self._result, never=syncs.UNKNOWN),
             *self._result.lines()])
-        rows = sync_result.rows(self._result)
+        rows = syncs.rows(self._result)
         if parsed_args.dry_run:
-            self.below = sync_result.effect(row[0] for row in rows)
-        return sync_result.COLUMNS, rows
+            self.below = syncs.effect(row[0] for row in rows)
+        return syncs.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
-        return sync_result.in_table(rows)
+        return syncs.in_table(rows)
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
@@ -220,7 +220,7 @@ class Sync(command.Lister):
         if parsed_args.formatter not in cli.DOCUMENTS:
             return super().produce_output(parsed_args, column_names, data)
         print(cli.document(
-            parsed_args.formatter, sync_result.document(self._result)), end='')
+            parsed_args.formatter, syncs.document(self._result)), end='')
         return 0
 
 

@@ -15,8 +15,7 @@ from nova_aggregate_mirror.audit import api_servers
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import lookup
-from nova_aggregate_mirror.console import sync_result
-from nova_aggregate_mirror.console import sync_run
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import adapter
@@ -163,7 +162,7 @@ class Lister(command.Lister):
         # 0 with --quiet, 1 by default, more with --verbose.
         level = self.app.options.verbose_level
         quiet = level < 2 and not (level and sys.stderr.isatty())
-        sync = sync_run.run(build, (), request, quiet)
+        sync = syncs.run(build, (), request, quiet)
         self.status = sync.status()
         return sync
 
@@ -174,7 +173,7 @@ class Lister(command.Lister):
         self.status = sync.interruption
         if sync.not_compared:
             raise sync.not_compared
-        cli.tell([*sync_result.foreign(sync, sync_result.UNKNOWN),
+        cli.tell([*syncs.foreign(sync, syncs.UNKNOWN),
                   *sync.lines('"openstack aggregate mirror sync --dry-run '
                               '-f json"')])
         statuses = {problem.status for problem in sync.problems}

@@ -19,7 +19,7 @@ import testscenarios
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import placement
-from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -115,7 +115,7 @@ class TestTexts(testscenarios.WithScenarios, InvalidTest):
         problem, = result.lines()
         self.assertIn(self.title, problem)
         self.assertIn('id %d in the table aggregates' % self.odd.id, problem)
-        document = json.loads(json.dumps(sync_result.document(result)))
+        document = json.loads(json.dumps(syncs.document(result)))
         entry, = document['without_uuid']
         self.assertEqual({'id': self.odd.id, 'aggregate': 'odd',
                           'hosts': ['h2']}, entry)

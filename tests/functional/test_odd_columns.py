@@ -24,7 +24,7 @@ from nova_aggregate_mirror.checks import aggregate_metadata
 from nova_aggregate_mirror.checks import journal as journal_checks
 from nova_aggregate_mirror.checks import nova as nova_checks
 from nova_aggregate_mirror.checks import placement as placement_checks
-from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -209,7 +209,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         self.place('h1')
         judged = self.agent.sync()
         self.assertEqual({self.zone.uuid}, self.placed('h1'))
-        json.dumps(sync_result.document(judged))
+        json.dumps(syncs.document(judged))
         self.assertNotEqual('failure', judged.judgement)
         self.assertNotEqual('', judged.summary())
         return judged.lines()

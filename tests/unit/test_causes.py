@@ -18,7 +18,7 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.cmd import program
-from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
@@ -92,7 +92,7 @@ def documents(error: exceptions.MirrorError) -> list[dict[str, Any]]:
     """Return the failure as programs read it, from a sync and an audit."""
     down = {'one': error.failure}
     subject = outcome.Subject(outcome.PROVIDER, 'n1')
-    document = sync_result.document(result.Result(
+    document = syncs.document(result.Result(
         outcome.Outcome(failed={subject: error}),
         source.Nova({}, {}, {}, cells_down=down), refused=error,
         not_compared=error))

@@ -8,7 +8,7 @@ import fixtures
 from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import terminal_tables
 from tests.unit.test_printable import EVIL
 
@@ -96,7 +96,7 @@ class TestUsualRows(testtools.TestCase):
 
     def test_sync(self):
         for name in 'zone-of-the-best-customer', '':
-            table = terminal_tables.render(*sync_result.in_table([
+            table = terminal_tables.render(*syncs.in_table([
                 ('foreign_aggregate', HOST, UUID, name, UUID)]))
             self.assertLess(widest(table), 81)
             for word in HOST, UUID:

@@ -102,7 +102,7 @@ class TestCommand(testtools.TestCase):
     def run_lister(self, kind, judged, *arguments):
         """Run a command with a result; return status, rows and errors."""
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.console.sync_run.run',
+            'nova_aggregate_mirror.console.syncs.run',
             lambda *_arguments, **_options: judged))
         out, errors = io.StringIO(), io.StringIO()
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Display of the result of a full sync: text, table and JSON."""
+"""Full syncs of commands: run, and display as text, table and JSON."""
 
 import collections
 from collections import abc
+import contextlib
+import dataclasses
 import itertools
+import os
+import signal
 from typing import Any
 
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import terminal_tables
 
@@ -36,6 +44,63 @@ LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
           State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
           State.UNKNOWN_PROVIDER, State.ABSENT)
 """States of the associations that have a row, in this order."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STDERR = 2
+ABANDONED = ('Interrupted; the result of requests in flight is unknown: run '
+             'the command again')
+
+
+@contextlib.contextmanager
+def interruptible() -> abc.Iterator[list[int]]:
+    """Collect signals: the first stops gracefully, the second at once."""
+    received: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        if received:
+            shout(ABANDONED)
+            # A normal exit waits for the threads, and they for placement.
+            os._exit(128 + received[0])
+        received.append(number)
+        shout('Stopping after the requests in flight complete; interrupt '
+              'again to stop immediately')
+
+    before = {number: signal.signal(number, handle) for number in SIGNALS}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def shout(text: str) -> None:
+    # print() is not reentrant, and a signal may arrive during another print.
+    # Ctrl-C may have ended the reader, too.
+    with contextlib.suppress(OSError):
+        os.write(STDERR, ('\n%s\n' % text).encode())
+
+
+def run(build: abc.Callable[[abc.Callable[[], bool], context.Progress],
+                            reconciler.Reconciler],
+        rows: abc.Iterable[journal.Row], request: full_sync.Request,
+        quiet: bool) -> result.Result:
+    """Run a sync until its end or Ctrl-C: requests in flight are completed.
+
+    :param build: creates a reconciler, given a function that returns whether
+        to stop, and the display of the progress
+    :raises JournalUnavailable: when the ledger could not be read
+    :raises UnknownName: nova has no such aggregate
+    """
+    with interruptible() as received:
+        try:
+            sync = full_sync.run(build(
+                lambda: bool(received), cli.progress(quiet)), rows, request)
+        except (exceptions.JournalUnavailable, exceptions.UnknownName):
+            raise
+        except exceptions.MirrorError as exc:
+            sync = full_sync.without_comparison(exc, request)
+    return dataclasses.replace(
+        sync, interruption=128 + received[0] if received else 0)
 
 
 def document(result: result.Result) -> dict[str, Any]:
@@ -78,7 +143,7 @@ def document(result: result.Result) -> dict[str, Any]:
     }
 
 
-def complete(result: result.Result) -> list[Association]:
+def complete(result: result.Result) -> list[associations.Association]:
     """List all associations, those in sync as well."""
     nova = result.nova
     unknown = failed(
@@ -150,7 +215,8 @@ def in_table(rows: abc.Iterable[tuple[str, ...]]) -> tuple[
     return ('State', 'Host, provider', 'Aggregate'), cells
 
 
-def _entry(association: Association, **more: Any) -> dict[str, Any]:
+def _entry(association: associations.Association, **more: Any
+           ) -> dict[str, Any]:
     return {'hosts': list(association.hosts), 'provider': association.provider,
             'aggregate': association.aggregate,
             'aggregate_uuid': association.aggregate_uuid, **more}

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a full sync as rows and lines."""
+"""The result of a full sync as rows and lines, and its interruption.
 
+After the second Ctrl-C the process ends without unwinding.
+"""
+
+import os
+import signal
+
+import fixtures
 import testtools
 
-from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 from tests.unit.reconcile import test_result
@@ -17,14 +24,14 @@ class TestRows(testtools.TestCase):
             self.assertEqual(
                 ['missing', 'stale', 'stale', 'foreign_aggregate',
                  'foreign_provider', 'unknown_provider', 'absent'],
-                [row[0] for row in sync_result.rows(test_result.judged(
+                [row[0] for row in syncs.rows(test_result.judged(
                     'absent', 'unknown_provider', 'foreign_provider',
                     'foreign_aggregate', 'stale_kept', 'stale', 'missing',
                     'pending', 'unknown', 'disputed', write=write))])
 
     def test_document(self):
         """It says of each stale association whether it is kept."""
-        document = sync_result.document(test_result.judged(
+        document = syncs.document(test_result.judged(
             'missing', 'stale', 'stale_kept'))
         self.assertEqual([False, True],
                          [entry['kept'] for entry in document['stale']])
@@ -39,22 +46,50 @@ class TestRows(testtools.TestCase):
             result = test_result.judged(
                 *['unknown_provider'] * count, nova=nova)
             self.assertIn('Unchanged: %d %s%s.' % (count, subject, may_be),
-                          sync_result.summary(result))
+                          syncs.summary(result))
             self.assertEqual(
                 [may_be] * count,
-                [entry['detail'] for entry in sync_result.document(result)[
+                [entry['detail'] for entry in syncs.document(result)[
                     'unknown_providers']])
 
     def test_effect(self):
         """What drift does to servers is said of it alone."""
-        for states, expected in ((['stale'], [sync_result.EFFECT]),
+        for states, expected in ((['stale'], [syncs.EFFECT]),
                                  (['pending', 'in_sync'], []), ([], [])):
-            self.assertEqual(expected, sync_result.effect(states))
+            self.assertEqual(expected, syncs.effect(states))
 
     def test_table(self):
         """Names come first; an aggregate without a name has its UUID."""
         self.assertEqual(
             [('stale', ('h', 'n', ''), 'zone'),
              ('absent', ('', 'n', 'aggregate a'), '')],
-            sync_result.in_table([('stale', 'h', 'n', 'zone', 'a'),
-                                  ('absent', '', 'n', '', 'a')])[1])
+            syncs.in_table([('stale', 'h', 'n', 'zone', 'a'),
+                            ('absent', '', 'n', '', 'a')])[1])
+
+
+class TestInterruption(testtools.TestCase):
+
+    def test_reader_that_was_interrupted_as_well(self):
+        """As with ``2>&1 | tee``: what is in flight is completed."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.addCleanup(os.close, writer)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.console.syncs.STDERR', writer))
+        with syncs.interruptible() as received:
+            os.kill(os.getpid(), signal.SIGINT)
+        self.assertEqual([signal.SIGINT], received)
+
+    def test_second_signal(self):
+        """The process ends without waiting for what is in flight."""
+        exits, shouts = [], []
+        self.useFixture(fixtures.MonkeyPatch('os._exit', exits.append))
+        self.useFixture(fixtures.MonkeyPatch(
+            'os.write', lambda _file, text: shouts.append(text)))
+        with syncs.interruptible():
+            os.kill(os.getpid(), signal.SIGTERM)
+            self.assertEqual([], exits)
+            os.kill(os.getpid(), signal.SIGINT)
+        self.assertEqual([143], exits)
+        self.assertEqual(
+            '\n%s\n' % syncs.ABANDONED, shouts[1].decode())
