@@ -29,7 +29,6 @@ from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
-from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.reconcile import problems
 
@@ -81,9 +80,9 @@ def run(conf: cfg.ConfigOpts) -> int:
 
 
 def _audit(conf: cfg.ConfigOpts, content: collect.Content
-           ) -> misplaced.Misplacements:
+           ) -> collect.Misplacements:
     """Audit all servers; a failure is part of what is found."""
-    findings = misplaced.Misplacements()
+    findings = collect.Misplacements()
     display = cli.progress(conf.command.quiet)
     display.step('Auditing the servers')
     try:

@@ -22,7 +22,7 @@ from nova_aggregate_mirror import source
 from tests import chromium
 from tests.functional import test_html_report
 from tests.unit.html_report import test_answer
-from tests.unit.html_report import test_misplaced
+from tests.unit.html_report import test_collect
 
 HOSTS, AGGREGATES = 5000, 100
 NOW = 1.7e9
@@ -421,8 +421,8 @@ class TestMisplaced(PageTest):
 
     def setUp(self):
         super().setUp()
-        server = test_misplaced.server
-        self.file.write_text(test_misplaced.page(test_misplaced.findings(
+        server = test_collect.server
+        self.file.write_text(test_collect.page(test_collect.findings(
             [*(server(number) for number in range(40)),
              server(40, 'h' * 99, 'zone ' + 'z' * 99, 'y' * 120,
                     name='n' * 99),

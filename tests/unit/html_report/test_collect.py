@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison that the report shows."""
+"""The comparison and the misplaced servers that the report shows."""
 
 import dataclasses
+import re
+import uuid
 
 import testtools
 
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
@@ -18,8 +23,46 @@ from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from tests.unit import doubles
+from tests.unit.html_report import test_answer
 
 REQUEST = result.Request(0.3, write=False)
+NOW = test_answer.NOW
+DAY = 86400
+KILOBYTE = 1024
+
+
+def server(number, host='cmp-1', asked='zone az-1', why='forced to the host',
+           since=NOW - DAY, state='active', name='web-%d'):
+    return audit.Misplacement(
+        audit.PlacedServer(
+            str(uuid.UUID(int=number << 64)), name % number if '%d' in name
+            else name, host, 'project-1', state),
+        'zone', asked, 'zone az-2',
+        audit.Event(audit.FORCED, why, since))
+
+
+def findings(servers, **options):
+    """Build what an audit has found, as the command does."""
+    result = collect.Misplacements(**{'totals': auditor.Totals(
+        len(servers) + 5, len(servers), 0, {'zone': len(servers)}), **options})
+    result.add(servers)
+    return result
+
+
+def collected(found):
+    """Build a report of a cloud without aggregates that is in sync."""
+    return collect.Content(
+        result.Result(outcome.Outcome(), source.Nova({}, {}, {})),
+        collect.JournalContent(), {}, 'region RegionOne', found)
+
+
+def page(found):
+    return ''.join(report.render(collected(found), NOW))
+
+
+def section(found):
+    return re.search('<section id="servers">.*?</section>', page(found),
+                     re.DOTALL).group()
 
 
 class TestMarks(testtools.TestCase):
@@ -174,3 +217,140 @@ class TestJournal(doubles.TestCase):
             sync, collect.read_journal(self.conf, self.nova), {}, '')
         page = ''.join(report.render(content, 2))
         self.assertIn('<bdi>h1</bdi><td>to be mirrored<td', page)
+
+
+class TestGroups(testtools.TestCase):
+
+    def test_servers_that_are_alike_share_a_row(self):
+        """Each is named with its command; another reason is another row."""
+        text = section(findings([
+            server(1), server(2), server(3), server(4, 'cmp-0'),
+            server(5, asked='zone az-3'), server(6, why='moved')]))
+        self.assertEqual(4, text.count('<tr class="f">'))
+        self.assertEqual(['cmp-0', 'cmp-1', 'cmp-1', 'cmp-1'],
+                         re.findall('class="on"><bdi>([^<]+)', text))
+        self.assertIn('<b>3 servers</b> from <bdi>web-1</bdi>', text)
+        for number in range(1, 7):
+            self.assertIn('<bdi>web-%d</bdi>' % number, text)
+            self.assertIn('<code class="copy">openstack server migrate '
+                          '--live-migration %s</code>' % uuid.UUID(
+                              int=number << 64), text)
+
+    def test_heading(self):
+        """It is good only if no server is misplaced, and all are audited."""
+        trouble = problems.Problem('cell7', 'refused')
+        for found, good in ((findings([]), True), (None, True),
+                            (findings([server(1)]), False),
+                            (findings([], troubles=[trouble]), False)):
+            text = page(found)
+            heading = re.search('<h1.*?</h1>', text).group()
+            self.assertEqual(good, '✓' in heading and '"good"' in heading)
+            self.assertIn(found.summary if found else 'in sync', heading)
+
+    def test_since(self):
+        """A row has the range, and each server its own time."""
+        text = section(findings([server(1), server(2, since=NOW - 9 * DAY),
+                                 server(3, since=None)]))
+        self.assertIn('since <time>2023-11-05 22:13:20</time> (9 d), the '
+                      'latest since <time>2023-11-13 22:13:20</time> (24 h)',
+                      text)
+        self.assertEqual(4, text.count('since <time>'))
+        text = section(findings([server(1), server(2)]))
+        self.assertEqual(1, text.count('since <time>'))
+        self.assertNotIn('the latest', text)
+
+    def test_server_that_nova_cannot_move(self):
+        """The reason is no command to copy."""
+        text = section(findings([server(1, state='error')]))
+        self.assertIn('no command moves a server in state error', text)
+        self.assertNotIn('class="copy"', text)
+
+    def test_hostile_names(self):
+        """They are escaped, in the command of a host, too."""
+        evil = test_answer.EVIL
+        text = page(findings(
+            [server(number, evil, evil, evil, name=evil)
+             for number in range(collect.MAX_NAMED + 1)],
+            troubles=[problems.Problem(evil, evil)]))
+        self.assertNotIn('<script>document', text)
+        self.assertNotIn('<b title', text)
+        self.assertIn('audit_servers --host &#39;&lt;script&gt;', text)
+
+
+class TestBounds(testtools.TestCase):
+
+    def test_many_servers_on_one_host(self):
+        """The row has their number, and the command that lists all."""
+        text = section(findings([server(number) for number in range(
+            collect.MAX_NAMED + 200)]))
+        self.assertIn('<b>2200 servers</b>', text)
+        self.assertIn('200 more: <code class="copy">%s --host cmp-1</code>'
+                      % commands.AUDIT, text)
+        self.assertEqual(collect.MAX_NAMED, text.count('<bdi>web-') - 1)
+
+    def test_many_hosts(self):
+        """Each row names a server; the servers of others are counted."""
+        text = page(findings([
+            server(number, 'host-%05d' % number) for number in range(50000)]))
+        self.assertEqual(collect.MAX_NAMED, text.count('<tr class="f">'))
+        self.assertIn('%d more not shown; to list all: <code class="copy">%s<'
+                      % (50000 - collect.MAX_NAMED, commands.AUDIT), text)
+        self.assertLess(len(text), 1300 * KILOBYTE)
+
+
+class TestSection(testtools.TestCase):
+
+    def test_not_audited(self):
+        """One line has the option; the figures say nothing of servers."""
+        text = page(None)
+        self.assertIn('<code>--servers</code>', text)
+        self.assertNotIn('<dt>misplaced', text)
+
+    def test_counts(self):
+        """Each audited rule has a figure, also without a server."""
+        found = findings([], totals=auditor.Totals(
+            20, 0, 3, {'zone': 0, 'tenant_isolation': 0}))
+        text = section(found)
+        for name, count in (('audited', 20), ('misplaced', 0),
+                            ('by tenant isolation', 0)):
+            self.assertIn('<dt>%s</dt><dd>%d</dd>' % (name, count), text)
+        self.assertIn('>without a request</dt><dd>3</dd>', text)
+        self.assertIn('None: no audited server is', text)
+
+    def test_verdict_and_status(self):
+        """The status is that of a sync, which moves no server."""
+        found = collected(findings([server(1)]))
+        self.assertEqual(0, report.status(found))
+        self.assertEqual(
+            'Placement is in sync with nova; 1 of 6 servers are on a host '
+            'that contradicts the request: 1 zone', report.summary(found))
+        self.assertIn('<div class="misplaced"><dt>misplaced servers</dt>'
+                      '<dd>1</dd>', page(found.findings))
+
+    def test_verdict_of_an_incomplete_page(self):
+        """What is missing on it comes first."""
+        found = collected(findings([]))
+        self.assertEqual(
+            '1 problem on the page; otherwise no difference was found; 0 of 5 '
+            'servers are on a host that contradicts the request',
+            report.summary(dataclasses.replace(
+                found, journal=dataclasses.replace(
+                    found.journal, trouble=problems.Problem('', 'silent')))))
+
+    def test_incomplete_audit(self):
+        """Nothing found is not known to be nothing."""
+        nothing = auditor.Totals()
+        for reasons, reason in (
+                ([problems.Problem.of(exceptions.ServiceFailed('neutron'))],
+                 'incomplete: <bdi>neutron'),
+                (problems.of_cells({'cell9': doubles.SILENT}, 'it waits'),
+                 'incomplete: <bdi>the database of cell cell9')):
+            options = {'troubles': reasons}
+            found = findings([], totals=nothing, **options)
+            text = section(found)
+            self.assertIn(reason, text)
+            self.assertIn('misplaced</dt><dd>?</dd>', text)
+            self.assertNotIn('None: ', text)
+            found = findings([server(1)], **options)
+            self.assertIn('misplaced</dt><dd>1</dd>', section(found))
+            self.assertIn('as far as they could be audited', found.summary)
