@@ -24,7 +24,6 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
-from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import start
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import lookup
@@ -52,7 +51,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     server_audit = build_audit(
         conf, _past_syncs(), options.rules, options.zone or '')
     source, totals = server_audit.source, server_audit.totals
-    project = identifiers.Identifiers(conf).project(options.project or '')
+    project = lookup.Identifiers(conf, components.servers()).project(
+        options.project or '')
     counter = cli.progress(options.quiet)
     misplacements: list[audit.Misplacement] = []
     error = None

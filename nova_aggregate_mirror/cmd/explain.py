@@ -36,10 +36,10 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
-from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import start
 from nova_aggregate_mirror.console import cli
+from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.explain import departures
@@ -215,8 +215,8 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
                 cloud, args.servers_of, args.operation,
                 args.order or departures.SIZE)
         return gather.explain(
-            cloud, args, identifiers.Identifiers(conf).look_up,
-            components.journal)
+            cloud, args, lookup.Identifiers(
+                conf, components.servers()).look_up, components.journal)
 
 
 def _show(form: str, answer: Answer, words: Any) -> None:

@@ -9,8 +9,9 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
-from nova_aggregate_mirror.cmd import identifiers
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
 from tests import fixtures
 from tests import placed
@@ -24,7 +25,8 @@ class TestIdentifiers(testtools.TestCase):
         self.useFixture(fixtures.StockNova())
         self.flavor = placed.create_flavor()
         conf.register_opts(fixtures.CONF)
-        self.identifiers = identifiers.Identifiers(fixtures.CONF)
+        self.identifiers = lookup.Identifiers(
+            fixtures.CONF, components.servers())
 
     def server(self, name, cell='cell1'):
         return placed.create_server(
