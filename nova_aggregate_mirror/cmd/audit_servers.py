@@ -33,15 +33,14 @@ from nova_aggregate_mirror.placement import client
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     cli.add_servers(parser, 'ZONE', 'HOST', 'NAME_OR_ID')
     texts = '; '.join(map('%s (%s)'.__mod__, rules.descriptions().items()))
-    parser.add_argument(
-        '--rule', action='append', default=[], choices=rules.NAMES,
+    add('--rule', action='append', default=[], choices=rules.NAMES,
         dest='rules', help='check this rule; may be repeated: '
         + texts.replace('``', ''))
     cli.add_format(parser)
-    parser.add_argument('--quiet', action='store_true',
-                        help='print no progress')
+    add('--quiet', action='store_true', help='print no progress')
 
 
 def run(conf: cfg.ConfigOpts) -> int:

@@ -51,6 +51,7 @@ Answer = explanation.Answer | departures.Answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     subject = parser.add_mutually_exclusive_group(required=True)
     subject.add_argument(
         '--server', default='', metavar='NAME_OR_ID',
@@ -63,56 +64,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--servers-of', default='', metavar='HOST',
         help='move each server of this host, one after the other: does each '
              'find a host?')
-    parser.add_argument(
-        '--for', nargs='+', default=[''], metavar='OPERATION',
+    add('--for', nargs='+', default=[''], metavar='OPERATION',
         dest='operation',
         help='with --server: its operation to explain, one of %s; resize is '
              'followed by the new flavor; by default the newest one if it '
              'failed, otherwise a move. With --servers-of: one of %s; by '
              'default that of each server\'s state' % (
                  ', '.join(explanation.OPERATIONS), ', '.join(moving.STATES)))
-    parser.add_argument(
-        '--order', choices=[*departures.ORDERS], default='',
+    add('--order', choices=[*departures.ORDERS], default='',
         help='with --servers-of: the order of the moves, the largest server '
              'first (size) or by name; the default is size')
-    parser.add_argument(
-        '--image', default='', metavar='NAME_OR_ID',
+    add('--image', default='', metavar='NAME_OR_ID',
         help='with --flavor or --for rebuild: the image, read from glance '
              'with the credentials of [placement]')
-    parser.add_argument(
-        '--image-property', action='append', default=[], type=cli.pair,
+    add('--image-property', action='append', default=[], type=cli.pair,
         metavar='KEY=VALUE', dest='properties',
         help='with --flavor or --for rebuild: a property of the image; may be '
              'repeated')
-    parser.add_argument(
-        '--volume', action='store_true',
+    add('--volume', action='store_true',
         help='with --flavor: the server boots from a volume, and the root '
              'disk of the flavor is not requested')
-    parser.add_argument('--project', default='', metavar='NAME_OR_ID',
-                        help='with --flavor: the project')
-    parser.add_argument(
-        '--zone', default='', metavar='ZONE[:HOST[:NODE]]',
+    add('--project', default='', metavar='NAME_OR_ID',
+        help='with --flavor: the project')
+    add('--zone', default='', metavar='ZONE[:HOST[:NODE]]',
         help='with --flavor or --for unshelve: the availability zone, as '
              'nova-api takes it')
-    parser.add_argument(
-        '--hint', action='append', default=[], type=cli.pair,
+    add('--hint', action='append', default=[], type=cli.pair,
         metavar='KEY=VALUE', dest='hints',
         help='with --flavor: a scheduler hint, servers and server group by '
              'name or ID; may be repeated')
-    parser.add_argument(
-        '--count', type=_count, default=1, metavar='N|all',
+    add('--count', type=_count, default=1, metavar='N|all',
         help='with --flavor: number of servers that are requested at once, or '
              'all: servers are created one after the other until nova finds '
              'no host')
-    parser.add_argument(
-        '--network', action='append', default=[], metavar='NAME_OR_ID',
+    add('--network', action='append', default=[], metavar='NAME_OR_ID',
         dest='networks',
         help='a network, which replaces those of the server; may be repeated')
-    parser.add_argument(
-        '--port', action='append', default=[], metavar='ID', dest='ports',
+    add('--port', action='append', default=[], metavar='ID', dest='ports',
         help='a port, which replaces those of the server; may be repeated')
-    parser.add_argument(
-        '--host', action='append', default=[], metavar='HOST', dest='hosts',
+    add('--host', action='append', default=[], metavar='HOST', dest='hosts',
         help='explain this host only; may be repeated')
     output = parser.add_mutually_exclusive_group()
     cli.add_format(output)

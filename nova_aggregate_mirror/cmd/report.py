@@ -34,18 +34,16 @@ from nova_aggregate_mirror.reconcile import problems
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        '--html', required=True, metavar='FILE',
+    add = parser.add_argument
+    add('--html', required=True, metavar='FILE',
         help='file to write, - for standard output; an existing file is '
              'replaced when the page is complete')
-    parser.add_argument(
-        '--servers', action='store_true',
+    add('--servers', action='store_true',
         help='also show servers whose host contradicts what was requested '
              'for them; reads all servers, and needs the configuration of '
              'nova-scheduler')
     cli.add_foreign(parser)
-    parser.add_argument('--quiet', action='store_true',
-                        help='print no progress')
+    add('--quiet', action='store_true', help='print no progress')
 
 
 def run(conf: cfg.ConfigOpts) -> int:

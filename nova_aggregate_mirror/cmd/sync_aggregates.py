@@ -35,24 +35,21 @@ NAME = 'placement sync_aggregates'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        '--dry-run', action='store_true',
+    add = parser.add_argument
+    add('--dry-run', action='store_true',
         help='only list the changes; the exit status is 7 if there are any')
     cli.add_scope(parser, 'NAME_OR_UUID', 'HOST', 'a deleted one by its UUID')
-    parser.add_argument(
-        '--prune', action=argparse.BooleanOptionalAction, default=None,
+    add('--prune', action=argparse.BooleanOptionalAction, default=None,
         help='also remove associations that nova does not have, including '
              'those of deleted aggregates, or only add; the default is '
              '[aggregate_mirror] prune, and no removal until a full sync is '
              'in the history')
-    parser.add_argument(
-        '--force', action='store_true',
+    add('--force', action='store_true',
         help='remove even more than [aggregate_mirror] max_removed_share '
              'allows, and even if nova has no compute node in any aggregate')
     cli.add_foreign(parser)
     cli.add_format(parser)
-    parser.add_argument('--quiet', action='store_true',
-                        help='print no progress')
+    add('--quiet', action='store_true', help='print no progress')
 
 
 def run(conf: cfg.ConfigOpts) -> int:

@@ -41,28 +41,26 @@ def add_foreign(parser: argparse.ArgumentParser) -> None:
 
 def add_scope(parser: argparse.ArgumentParser, aggregate: str, host: str,
               given: str) -> None:
-    parser.add_argument(
-        '--aggregate', action='append', default=[], metavar=aggregate,
+    add = parser.add_argument
+    add('--aggregate', action='append', default=[], metavar=aggregate,
         dest='aggregates',
         help='only associations with this aggregate (%s); may be repeated'
              % given)
-    parser.add_argument(
-        # Nova has an option named host.
-        '--host', action='append', default=[], metavar=host, dest='hosts',
+    # Nova has an option named host.
+    add('--host', action='append', default=[], metavar=host, dest='hosts',
         help='only the compute nodes of this host; may be repeated')
 
 
 def add_servers(parser: argparse.ArgumentParser, zone: str, host: str,
                 project: str) -> None:
-    parser.add_argument(
-        '--zone', metavar=zone,
+    add = parser.add_argument
+    add('--zone', metavar=zone,
         help='only servers that request this availability zone, or are on '
              'its hosts')
-    parser.add_argument(
-        '--host', action='append', default=[], metavar=host, dest='hosts',
+    add('--host', action='append', default=[], metavar=host, dest='hosts',
         help='only servers on this host; may be repeated')
-    parser.add_argument('--project', metavar=project,
-                        help='only servers of this project (name or ID)')
+    add('--project', metavar=project,
+        help='only servers of this project (name or ID)')
 
 
 def request(arguments: argparse.Namespace, prune: bool,
