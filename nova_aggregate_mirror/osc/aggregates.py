@@ -184,14 +184,12 @@ class Sync(command.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         cli.add_scope(parser, '<aggregate>', '<host>', 'name, UUID or ID')
-        parser.add_argument('--dry-run', action='store_true',
-                            help='Only list the changes')
-        parser.add_argument(
-            '--prune', action='store_true',
+        add = parser.add_argument
+        add('--dry-run', action='store_true', help='Only list the changes')
+        add('--prune', action='store_true',
             help='Also remove associations that nova does not have; not those '
                  'of deleted aggregates, which nova-api no longer lists')
-        parser.add_argument(
-            '--force', action='store_true',
+        add('--force', action='store_true',
             help='With --prune: remove even more than %d %%%% of the '
                  'associations, and even if nova has no compute node in any '
                  'aggregate' % (100 * conf.MAX_REMOVED_SHARE))
