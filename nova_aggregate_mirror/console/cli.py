@@ -143,9 +143,8 @@ def first_lines(texts: abc.Iterable[str], limit: int = plurals.SOME
                 ) -> list[str]:
     """Return the first texts, and a line that counts the others."""
     shown = list(texts)
-    others = len(shown) - limit
-    return shown if others <= 0 else [
-        *shown[:limit], '... and %d more' % others]
+    more = len(shown) - limit
+    return shown if more <= 0 else [*shown[:limit], '... and %d more' % more]
 
 
 class ProgressLines(context.Progress):

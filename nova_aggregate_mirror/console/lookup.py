@@ -58,8 +58,7 @@ def identifiers(build: abc.Callable[[], Any], party: errors.Parties,
         if resources.get(adapter, call, by_id, 404).ok:
             # The name is an ID.
             return [name]
-        by_name = '%s?%s' % (
-            kind.path, urllib.parse.urlencode({'name': name}))
+        by_name = '%s?%s' % (kind.path, urllib.parse.urlencode({'name': name}))
         response = resources.get(adapter, call, by_name)
         with errors.parsing():
             entries = response.json()[kind.noun + 's']

@@ -101,8 +101,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     return exit_status.OK
 
 
-def _diagnosed(cloud: context.Context, sync: result.Result
-               ) -> result.Result:
+def _diagnosed(cloud: context.Context, sync: result.Result) -> result.Result:
     """Add why hosts lack compute nodes or providers, as a sync reports it.
 
     Only this asks all cells, and placement for names and, if no compute node
