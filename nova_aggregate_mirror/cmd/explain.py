@@ -150,8 +150,7 @@ def check(options: argparse.Namespace) -> None:
         misuses.append((value and is_needed, '--%s needs %s' % (name, needed)))
     for name in 'host', 'network', 'port':
         values = options.servers_of and getattr(options, name + 's')
-        misuses.append(
-            (values, '--%s does not apply to --servers-of' % name))
+        misuses.append((values, '--%s does not apply to --servers-of' % name))
     for name, _value in options.hints:
         misuses.append((name.startswith('_nova'), '--hint %s: names that '
                         'begin with _nova are reserved for nova' % name))

@@ -77,8 +77,7 @@ def _run(program: str, command: abc.Callable[[], int]) -> int:
     return exit_status.COULD_NOT_RUN
 
 
-def check_readable(paths: abc.Iterable[str | pathlib.Path], program: str
-                   ) -> None:
+def check_readable(paths: abc.Iterable[str | pathlib.Path], name: str) -> None:
     """Check that the user may read the files and directories that exist.
 
     :raises InvalidConfiguration: one may not be read
@@ -98,7 +97,7 @@ def check_readable(paths: abc.Iterable[str | pathlib.Path], program: str
                     accounts.user(os.geteuid()), part,
                     accounts.user(part.stat().st_uid)),
                 step='run the program as the user of nova-api, such as with '
-                     '"sudo -u nova %s ..."' % program)
+                     '"sudo -u nova %s ..."' % name)
 
 
 def show_help(program: str, description: str,

@@ -58,9 +58,9 @@ def run(conf: cfg.ConfigOpts) -> int:
     options = conf.command
     source, placement = components.source(), components.placement()
     journal, trouble = _open_journal(conf)
-    nova_identity.check(journal.database, source.cell_mappings,
-                        source.aggregates)
-    request, note = _request(conf, journal.database)
+    database = journal.database
+    nova_identity.check(database, source.cell_mappings, source.aggregates)
+    request, note = _request(conf, database)
     start = time.monotonic()
     sync = syncs.run(
         lambda stopping, display: components.mirror(
@@ -68,8 +68,7 @@ def run(conf: cfg.ConfigOpts) -> int:
         journal.rows.all(), request, options.quiet)
     # Before the output, which may be a pipe that its reader has closed.
     try:
-        sync_history.note(
-            journal.database, NAME, time.monotonic() - start, sync)
+        sync_history.note(database, NAME, time.monotonic() - start, sync)
     except exceptions.JournalUnavailable as exc:
         trouble.append('This sync is not recorded in the history: %s' % exc)
     _print(sync, options.format, note)
