@@ -25,7 +25,6 @@ from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import metrics_server
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
-from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
@@ -65,18 +64,18 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
     # A source each: the full sync waits for a slow cell, also when it repairs,
     # and each source keeps its own record of the cells that did not answer.
     drain_source, sync_source = (
-        components.source(skip_late=True), components.source())
+        program.source(skip_late=True), program.source())
     stop = threading.Event()
     placement = _client(request_timeout=drain.timeout(CONF))
     observes = nova_aggregate_mirror.conf.observes(CONF)
     figures.set_mode(observes)
     return service.Agent(
         drain.Drain(
-            CONF, journal.rows, components.mirror(
+            CONF, journal.rows, program.mirror(
                 journal, drain_source, placement, stopping=stop.is_set),
             figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
-            CONF, components.mirror(
+            CONF, program.mirror(
                 journal, sync_source, _client(), stopping=stop.is_set),
             figures, note=functools.partial(
                 sync_history.note, journal.database, 'agent',
@@ -233,10 +232,10 @@ def reload_options(conf: cfg.ConfigOpts) -> None:
 
 def _configure() -> None:
     opts.set_defaults(CONF)
-    components.read_configuration(PROGRAM, DESCRIPTION)
+    program.read_configuration(PROGRAM, DESCRIPTION)
     program.set_up_log(CONF, AGENT_LEVELS)
     option_values.check(CONF)
-    components.check_configuration()
+    program.check_configuration()
     auth.load(CONF, 'placement')
 
 

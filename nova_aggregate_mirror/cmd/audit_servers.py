@@ -23,7 +23,7 @@ from oslo_config import cfg
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import start
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import lookup
@@ -45,12 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(conf: cfg.ConfigOpts) -> int:
     """Audit the servers; return the exit status."""
-    components.check_configuration()
+    program.check_configuration()
     options = conf.command
     server_audit = build_audit(
         conf, _past_syncs(), options.rules, options.zone or '')
     source, totals = server_audit.source, server_audit.totals
-    project = lookup.Identifiers(conf, components.servers()).project(
+    project = lookup.Identifiers(conf, program.servers()).project(
         options.project or '')
     counter = cli.progress(options.quiet)
     misplacements: list[audit.Misplacement] = []
@@ -93,7 +93,7 @@ def run(conf: cfg.ConfigOpts) -> int:
 
 def _hosts(selected: abc.Collection[str]) -> frozenset[str]:
     """Read nova's hosts; a cell that does not answer may have any of them."""
-    nova = components.source().read_all()
+    nova = program.source().read_all()
     return nova.hosts().union(
         nova.members, selected if nova.cells_down else ())
 
@@ -115,7 +115,7 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
 def _past_syncs() -> list[full_syncs.Entry]:
     """Read the history; none, and a line, if the journal is unavailable."""
     try:
-        return full_syncs.newest(components.journal().database)
+        return full_syncs.newest(program.journal().database)
     except exceptions.JournalUnavailable as exc:
         cli.tell(['The history of full syncs is not used: %s' % exc])
         return []

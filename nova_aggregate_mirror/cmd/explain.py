@@ -35,7 +35,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import start
 from nova_aggregate_mirror.console import cli
@@ -161,7 +161,7 @@ def check(options: argparse.Namespace) -> None:
 
 def run(conf: cfg.ConfigOpts) -> int:
     """Explain the request of the command line; return the exit status."""
-    components.check_configuration()
+    program.check_configuration()
     args = conf.command
     words: Any = departures if args.servers_of else explanation
     try:
@@ -197,15 +197,15 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
     nova_objects.bound(conf)
     with nova_objects.translated():
         cloud = gather.Cloud(
-            context, components.source(), components.placement(),
-            components.servers(), cli.progress())
+            context, program.source(), program.placement(),
+            program.servers(), cli.progress())
         if args.servers_of:
             return emptying.explain(
                 cloud, args.servers_of, args.operation,
                 args.order or departures.SIZE)
         return gather.explain(
             cloud, args, lookup.Identifiers(
-                conf, components.servers()).look_up, components.journal)
+                conf, program.servers()).look_up, program.journal)
 
 
 def _show(form: str, answer: Answer, words: Any) -> None:

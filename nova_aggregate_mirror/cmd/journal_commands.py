@@ -10,7 +10,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import dates
@@ -37,7 +37,7 @@ def db_sync(conf: cfg.ConfigOpts) -> int:
 def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
          ) -> int:
     """List the operations in the journal, oldest first."""
-    rows = components.journal().rows.all()
+    rows = program.journal().rows.all()
     name = existing.display_url(conf)
     cells = []
     for row in rows:
@@ -95,7 +95,7 @@ def forget(conf: cfg.ConfigOpts) -> int:
     Their hosts are mirrored by the next full sync. A row whose operation may
     still run is kept unless --force is given; the agent closes it.
     """
-    stored, ids = components.journal().rows, conf.command.id
+    stored, ids = program.journal().rows, conf.command.id
     rows = [row for row in stored.all() if row.id in ids]
     running = [row for row in rows if row.running and not conf.command.force]
     closed = stored.close(row.id for row in rows if row not in running)
@@ -128,11 +128,11 @@ def bind(conf: cfg.ConfigOpts) -> int:
     none of them any more. Do not run it while another nova uses the journal:
     what only that nova has would be removed from placement as deleted.
     """
-    components.check_configuration()
+    program.check_configuration()
     if existing.is_missing(conf):
         print('There is no journal yet. The first agent binds it.')
         return exit_status.OK
-    stored, nova = components.journal(), components.source()
+    stored, nova = program.journal(), program.source()
     mappings = nova.cell_mappings()
     if not mappings:
         raise exceptions.InvalidConfiguration(

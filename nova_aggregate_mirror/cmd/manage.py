@@ -13,7 +13,6 @@ from nova.conf import CONF
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import audit_servers
-from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import explain
 from nova_aggregate_mirror.cmd import journal_commands
 from nova_aggregate_mirror.cmd import program
@@ -118,7 +117,7 @@ def _run() -> int:
         exit_status.TERMINATED))
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=add_commands))
-    components.read_configuration(PROGRAM, DESCRIPTION)
+    program.read_configuration(PROGRAM, DESCRIPTION)
     # Oslo.log's default is the standard output, which has the results.
     if not (CONF.log_file or CONF.log_dir or CONF.use_journal):
         CONF.set_default('use_stderr', True)

@@ -23,7 +23,7 @@ import time
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import audit_servers
-from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import exceptions
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(conf: cfg.ConfigOpts) -> int:
     """Write the page, print a summary line, and return the exit status."""
-    components.check_configuration()
+    program.check_configuration()
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import report
     options = conf.command
@@ -64,7 +64,7 @@ def run(conf: cfg.ConfigOpts) -> int:
         for number in syncs.SIGNALS:
             signal.signal(number, end)
         content = collect.collect(
-            conf, components.source(), cli.progress(options.quiet),
+            conf, program.source(), cli.progress(options.quiet),
             options.foreign)
         if options.servers:
             content = dataclasses.replace(

@@ -10,7 +10,6 @@ from oslo_upgradecheck import upgradecheck
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import runner
-from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import printable
@@ -27,8 +26,8 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def check(self) -> upgradecheck.Code:
         """Run every check; return the worst result."""
-        components.check_configuration()
-        results = runner.run(checks.Deployment(CONF, components.source))
+        program.check_configuration()
+        results = runner.run(checks.Deployment(CONF, program.source))
         with program.printing():
             print(document(results) if CONF.command.json else text(results))
         return max(result.code for result in results.values())
@@ -65,7 +64,7 @@ def _run() -> int:
     # The checks report what is wrong, not the log of a library.
     logging.getLogger().addHandler(logging.NullHandler())
     upgradecheck.register_cli_options(CONF, Checks())
-    components.read_configuration(PROGRAM, DESCRIPTION)
+    program.read_configuration(PROGRAM, DESCRIPTION)
     return int(CONF.command.action_fn())
 
 

@@ -17,7 +17,7 @@ import time
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import exceptions
@@ -54,16 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(conf: cfg.ConfigOpts) -> int:
     """Sync, print the result, and return the exit status."""
-    components.check_configuration()
+    program.check_configuration()
     options = conf.command
-    source, placement = components.source(), components.placement()
+    source, placement = program.source(), program.placement()
     journal, trouble = _open_journal(conf)
     database = journal.database
     nova_identity.check(database, source.cell_mappings, source.aggregates)
     request, note = _request(conf, database)
     start = time.monotonic()
     sync = syncs.run(
-        lambda stopping, display: components.mirror(
+        lambda stopping, display: program.mirror(
             journal, source, placement, stopping=stopping, display=display),
         journal.rows.all(), request, options.quiet)
     # Before the output, which may be a pipe that its reader has closed.

@@ -13,7 +13,7 @@ import sys
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import wait_run
@@ -31,11 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(conf: cfg.ConfigOpts) -> int:
     """Wait, print what is missing or comes next; return the exit status."""
-    components.check_configuration()
+    program.check_configuration()
     options = conf.command
     # An attempt has a deadline, like a call of nova-api.
     limits = engines.Limits.of_call(options.timeout, 0.0)
-    nova, placement = components.source(limits.answer), components.placement()
+    nova, placement = program.source(limits.answer), program.placement()
     status = wait_run.run(
         nova, placement, frozenset(options.hosts), options.timeout,
         commands.SYNC + ' --host')

@@ -9,7 +9,7 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
-from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
@@ -26,7 +26,7 @@ class TestIdentifiers(testtools.TestCase):
         self.flavor = placed.create_flavor()
         conf.register_opts(fixtures.CONF)
         self.identifiers = lookup.Identifiers(
-            fixtures.CONF, components.servers())
+            fixtures.CONF, program.servers())
 
     def server(self, name, cell='cell1'):
         return placed.create_server(

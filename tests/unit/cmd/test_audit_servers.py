@@ -11,7 +11,7 @@ import testtools
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.cmd import audit_servers
-from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import problems
@@ -37,12 +37,12 @@ class TestSelection(testtools.TestCase):
         errors = io.StringIO()
         for target, name, double in (
                 (audit_servers, 'build_audit', mock.Mock(return_value=audit)),
-                (components, 'check_configuration', mock.Mock()),
-                (components, 'journal', mock.Mock(side_effect=journal_error)),
+                (program, 'check_configuration', mock.Mock()),
+                (program, 'journal', mock.Mock(side_effect=journal_error)),
                 (full_syncs, 'newest', mock.Mock(return_value=[])),
-                (components, 'source', mock.Mock(**{
+                (program, 'source', mock.Mock(**{
                     'return_value.read_all.return_value': nova})),
-                (components, 'servers', mock.Mock())):
+                (program, 'servers', mock.Mock())):
             self.useFixture(fixtures.MockPatchObject(target, name, double))
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))

@@ -24,9 +24,9 @@ class CommandTest(doubles.TestCase):
         super().setUp()
         self.rows = self.journal.rows
         for name, answer in (
-                ('cmd.components.journal', self.journal),
-                ('cmd.components.source', self.nova),
-                ('cmd.components.check_configuration', None),
+                ('cmd.program.journal', self.journal),
+                ('cmd.program.source', self.nova),
+                ('cmd.program.check_configuration', None),
                 ('journal.db.existing.display_url', 'sqlite:////journal'),
                 ('journal.db.existing.is_missing', False)):
             self.useFixture(fixtures.MonkeyPatch(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all commands do when output or arguments cannot be used."""
+"""What all commands do when output, arguments or journal cannot be used."""
 
+import argparse
 import ast
 import contextlib
 import io
@@ -19,9 +20,10 @@ from oslo_log import log as oslo_log
 import testtools
 
 import nova_aggregate_mirror
-from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.cmd import manage
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror import exceptions
+from tests.unit import doubles
 from tests.unit.test_printable import EVIL
 from tests.unit.test_printable import SAFE
 
@@ -186,14 +188,14 @@ class TestUnreadable(testtools.TestCase):
         conf.register_opt(cfg.StrOpt('state_path'))
         self.folder.chmod(0o711)
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.cmd.components.CONF', conf))
+            'nova_aggregate_mirror.cmd.program.CONF', conf))
         self.useFixture(fixtures.MonkeyPatch('sys.argv', [
             'mirror', '--config-file', str(self.file),
             '--config-dir', str(self.folder)]))
         with self.other_user():
             error = self.assertRaises(
                 exceptions.InvalidConfiguration,
-                components.read_configuration, 'mirror', '')
+                program.read_configuration, 'mirror', '')
         self.assertIn('may not read %s' % self.folder, str(error))
 
     def test_folder(self):
@@ -306,3 +308,24 @@ class TestStreams(testtools.TestCase):
                           else [node.args] if isinstance(node, ast.Lambda)
                           else ast.iter_child_nodes(node))
         self.assertEqual([], early)
+
+
+class TestJournal(doubles.TestCase):
+
+    def test_file_that_cannot_be_looked_up(self):
+        """The error is that of a journal; the program prints it."""
+        doubles.hide_journal(self.conf)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.cmd.program.CONF', self.conf))
+        self.assertRaises(exceptions.JournalUnavailable, program.journal)
+
+
+class TestCommands(testtools.TestCase):
+
+    def test_every_example_is_accepted(self):
+        """The parser of its command takes the arguments, and prints them."""
+        parser = argparse.ArgumentParser(prog='manage')
+        manage.add_commands(parser.add_subparsers(required=True))
+        for command in manage.COMMANDS:
+            words = [*command.words.split(), *command.example.split()]
+            self.assertEqual(command.run, parser.parse_args(words).run)
