@@ -18,7 +18,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import dates
-from nova_aggregate_mirror.http import networks
+from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
@@ -196,7 +196,7 @@ class SegmentReader:
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
                  aggregates: abc.Collection[str]) -> None:
         self._timeout = conf.aggregate_mirror.request_timeout
-        self._networks = networks.Networks(conf)
+        self._networks = resources.Networks(conf)
         self._aggregates = functools.cache(
             lambda segment: placement.aggregates(segment).intersection(
                 aggregates))

@@ -19,7 +19,7 @@ from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.http import networks
+from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.placement import client
@@ -177,7 +177,7 @@ def segments(deployment: checks.Deployment) -> checks.Findings:
     uuids = sorted(name.removeprefix(prefix)
                    for name in deployment.aggregates.names.values()
                    if name.startswith(prefix))
-    reader, hidden = networks.Networks(conf), set(uuids)
+    reader, hidden = resources.Networks(conf), set(uuids)
     for start in range(0, len(uuids), BATCH):
         with deadline.within(conf.aggregate_mirror.inline_timeout):
             hidden -= {subnet.segment for subnet in reader.subnets(

@@ -24,7 +24,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.http import networks
+from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import option_values
@@ -169,7 +169,7 @@ def neutron(deployment: checks.Deployment) -> checks.Findings:
     conf = deployment.conf
     # There may be no segments to ask for.
     return _credentials(conf, 'neutron') or _send(
-        conf, 'neutron', lambda: networks.Networks(conf).subnets(
+        conf, 'neutron', lambda: resources.Networks(conf).subnets(
             id=[uuidutils.generate_uuid()]))
 
 

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapters of the services that have names, and images of glance."""
+"""Reads of glance and neutron, and adapters of services with named resources.
+
+It is long because it has the form of what each read returns.
+"""
 
 from collections import abc
 import dataclasses
+import functools
+import ipaddress
+import itertools
 from typing import Any
+import urllib.parse
 
 from keystoneauth1 import adapter as ks_adapter
 from keystoneauth1 import loading
@@ -34,8 +41,7 @@ class Kind:
 
     noun: str
     service: str
-    group: str
-    """Section of nova.conf that selects the endpoint."""
+    """Service, and the section of nova.conf that selects its endpoint."""
     credentials: str
     """Section of nova.conf that has the account."""
     path: str
@@ -44,16 +50,16 @@ class Kind:
     """The versions to discover; by default ``path`` has one."""
 
 
-PROJECT = Kind('project', 'keystone', 'keystone', 'placement', '/projects',
+PROJECT = Kind('project', 'keystone', 'placement', '/projects',
                {'min_version': (3, 0), 'max_version': (3, 'latest')})
-IMAGE = Kind('image', 'glance', 'glance', 'placement', '/v2/images')
-NETWORK = Kind('network', 'neutron', 'neutron', 'neutron', '/v2.0/networks')
+IMAGE = Kind('image', 'glance', 'placement', '/v2/images')
+NETWORK = Kind('network', 'neutron', 'neutron', '/v2.0/networks')
 
 
 def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
     """Build an adapter for the service with the options of nova.conf."""
     return loading.load_adapter_from_conf_options(
-        conf, kind.group, session=auth.session(conf, kind.credentials),
+        conf, kind.service, session=auth.session(conf, kind.credentials),
         **kind.versions)
 
 
@@ -72,7 +78,7 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
 
 def party(conf: cfg.ConfigOpts, kind: Kind) -> errors.Parties:
     """Return a function that describes the service with its options."""
-    return lambda: auth.party(conf, kind.credentials, kind.group)
+    return lambda: auth.party(conf, kind.credentials, kind.service)
 
 
 @repeats.repeating
@@ -99,3 +105,160 @@ def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
             properties = {name: value for name, value in items
                           if name not in _READ | _OMITTED}
             return {**attributes, 'properties': properties}
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """A port, as far as its addresses are concerned.
+
+    :param device: UUID of the server; empty if it has none
+    :param addresses: pairs of subnet UUID and address
+    :param unaddressed: whether it was created to have no address
+    """
+
+    network: str
+    device: str
+    addresses: tuple[tuple[str, str], ...]
+    unaddressed: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Subnet:
+    """A subnet; its addresses are counted by ``Counts``.
+
+    :param segment: UUID of its segment; empty if it has none
+    :param derived: whether addresses are derived from the MAC address
+    :param services: device owners that it is reserved for; all if empty
+    :param pools: pairs of first and last address
+    """
+
+    id: str
+    network: str
+    segment: str
+    version: int
+    derived: bool = False
+    services: tuple[str, ...] = ()
+    pools: tuple[tuple[str, str], ...] = ()
+
+    def pooled(self, address: str) -> bool:
+        """Check whether an address is in an allocation pool."""
+        number = _number(address)
+        return any(_number(first) <= number <= _number(last)
+                   for first, last in self.pools)
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """Neutron's counts of the addresses of a subnet.
+
+    :param total: addresses in the allocation pools
+    :param exact: whether ``used`` are only those of the allocation pools
+    """
+
+    total: int
+    used: int
+    exact: bool
+
+
+class Networks:
+    """Reads from neutron with the credentials of ``[neutron]``.
+
+    The deadline of the caller bounds each method; without one they raise
+    ``RuntimeError``, and ``MirrorError`` when neutron could not be read.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+
+    def ports(self, **query: abc.Collection[str]) -> list[Port]:
+        """Read the ports that have one of the values of each attribute."""
+        return self._read('ports', _port, {
+            **query, 'fields': ('id', 'network_id', 'device_id', 'fixed_ips',
+                                'ip_allocation')})
+
+    def subnets(self, **query: abc.Collection[str]) -> list[Subnet]:
+        """Read the subnets that have one of the values of each attribute."""
+        return self._read('subnets', _subnet, {
+            **query, 'fields': ('id', 'network_id', 'segment_id', 'ip_version',
+                                'ipv6_address_mode', 'service_types',
+                                'allocation_pools')})
+
+    def counts(self, networks: abc.Collection[str]) -> dict[str, Counts]:
+        """Read the counts of addresses of each subnet of some networks."""
+        availabilities = self._read(
+            'network-ip-availabilities', _counts, {'network_id': networks})
+        return dict(itertools.chain.from_iterable(availabilities))
+
+    @functools.cached_property
+    def _adapter(self) -> ks_adapter.Adapter:
+        return adapter(self._conf, NETWORK)
+
+    def _read(self, collection: str, parse: Any,
+              query: abc.Mapping[str, abc.Collection[str]]) -> list[Any]:
+        """Read all pages of a collection; ``parse`` converts each entry."""
+        next_query: str | None = urllib.parse.urlencode(query, doseq=True)
+        entries: list[Any] = []
+        while next_query is not None:
+            more, next_query = self._read_page(collection, parse, next_query)
+            entries += more
+        return entries
+
+    @repeats.repeating
+    def _read_page(self, collection: str, parse: Any, query: str
+                   ) -> tuple[list[Any], str | None]:
+        """Read a page; return its entries, and the query of the next one."""
+        call = errors.Call(party(self._conf, NETWORK),
+                           'reading %s' % collection)
+        key = collection.replace('-', '_')
+        with errors.translated(call):
+            response = get(
+                self._adapter, call, '/v2.0/%s?%s' % (collection, query))
+            with errors.parsing():
+                document = response.json()
+                links = document.get(key + '_links', ())
+                entries = [parse(entry) for entry in document[key]]
+                for link in links:
+                    if link['rel'] == 'next':
+                        url = urllib.parse.urlsplit(link['href'])
+                        return entries, url.query
+                return entries, None
+
+
+def _number(address: str) -> int:
+    return int(ipaddress.ip_address(address))
+
+
+def _port(port: abc.Mapping[str, Any]) -> Port:
+    addresses = [(fixed['subnet_id'], fixed['ip_address'])
+                 for fixed in port['fixed_ips']]
+    return Port(network=port['network_id'], device=port['device_id'] or '',
+                addresses=tuple(addresses),
+                unaddressed=port.get('ip_allocation') == 'none')
+
+
+def _subnet(subnet: abc.Mapping[str, Any]) -> Subnet:
+    mode = subnet.get('ipv6_address_mode')
+    pools = [(pool['start'], pool['end'])
+             for pool in subnet['allocation_pools']]
+    return Subnet(
+        id=subnet['id'], network=subnet['network_id'],
+        segment=subnet.get('segment_id') or '',
+        version=int(subnet['ip_version']),
+        derived=mode in ('slaac', 'dhcpv6-stateless'),
+        services=tuple(subnet.get('service_types') or ()),
+        pools=tuple(pools))
+
+
+def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:
+    return [(subnet['subnet_id'], _subnet_counts(subnet))
+            for subnet in network['subnet_ip_availability']]
+
+
+def _subnet_counts(subnet: abc.Mapping[str, Any]) -> Counts:
+    # Extension network-ip-availability-details.
+    details = subnet.get('ip_availability_details')
+    if details:
+        return Counts(int(details['total_ips_in_allocation_pool']),
+                      int(details['used_ips_in_allocation_pool']), exact=True)
+    return Counts(int(subnet['total_ips']), int(subnet['used_ips']),
+                  exact=False)

@@ -11,7 +11,7 @@ from collections import abc
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.http import networks
+from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import constraints
@@ -26,7 +26,7 @@ class SegmentAddresses(request_filters.QueryFilter):
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
-        self._networks = networks.Networks(conf)
+        self._networks = resources.Networks(conf)
         self._placement = client.Client(conf)
         self._aggregates: dict[str, frozenset[str]] = {}
         """Segment to its aggregates, which rarely change."""
@@ -57,7 +57,7 @@ class SegmentAddresses(request_filters.QueryFilter):
 
         :param ports: network to the number of addresses that a server needs
         """
-        by_network = collections.defaultdict[str, list[networks.Subnet]](list)
+        by_network = collections.defaultdict[str, list[resources.Subnet]](list)
         for subnet in self._networks.subnets(network_id=sorted(ports)):
             if subnet.segment:
                 by_network[subnet.network].append(subnet)
@@ -92,8 +92,8 @@ class SegmentAddresses(request_filters.QueryFilter):
             request_spec.set_addresses(spec, limited)
         return bool(replacements)
 
-    def _limits(self, subnets: abc.Iterable[networks.Subnet],
-                counts: abc.Mapping[str, networks.Counts], ports: int,
+    def _limits(self, subnets: abc.Iterable[resources.Subnet],
+                counts: abc.Mapping[str, resources.Counts], ports: int,
                 servers: int) -> abc.Mapping[str, int]:
         """Return how many servers each segment short of addresses can take.
 
@@ -103,7 +103,7 @@ class SegmentAddresses(request_filters.QueryFilter):
         :param ports: those of each server that need an address of the network
         """
         families = collections.defaultdict[
-            tuple[str, int], list[networks.Subnet]](list)
+            tuple[str, int], list[resources.Subnet]](list)
         for subnet in subnets:
             # The owner of a server's port is "compute:" and its zone.
             of_servers = [owner for owner in subnet.services
@@ -118,8 +118,8 @@ class SegmentAddresses(request_filters.QueryFilter):
                 servers_left[segment] = min(free // ports, left)
         return servers_left
 
-    def _free(self, subnets: abc.Collection[networks.Subnet],
-              counts: abc.Mapping[str, networks.Counts], needed: int
+    def _free(self, subnets: abc.Collection[resources.Subnet],
+              counts: abc.Mapping[str, resources.Counts], needed: int
               ) -> int | None:
         """Count the free addresses of subnets; None if there may be enough."""
         if any(subnet.services for subnet in subnets):
@@ -138,7 +138,7 @@ class SegmentAddresses(request_filters.QueryFilter):
             return None
         return free if free < needed else None
 
-    def _used(self, subnets: abc.Collection[networks.Subnet]) -> int:
+    def _used(self, subnets: abc.Collection[resources.Subnet]) -> int:
         """Count the used addresses in the allocation pools of subnets."""
         by_id = {subnet.id: subnet for subnet in subnets}
         fixed_ips = ['subnet_id=' + uuid for uuid in sorted(by_id)]
