@@ -15,8 +15,8 @@ from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.http import resources
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import problems
@@ -47,7 +47,7 @@ def resource(build: abc.Callable[[], Any], party: errors.Parties,
                   'openstack %s list' % kind.noun)
 
 
-@repeats.repeating
+@transport.repeating
 def identifiers(build: abc.Callable[[], Any], party: errors.Parties,
                 kind: resources.Kind, name: str) -> list[str]:
     """Return the IDs of the resources with a name, which may be an ID."""

@@ -16,8 +16,8 @@ import requests
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror import option_values
 
 # Keystoneauth declares these options as optional because any of a tuple is
@@ -170,7 +170,7 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
             collect_timing=False, app_name='nova-aggregate-mirror')
         # The SDK takes a section that it cannot read for an absent service.
         dict(conf[group])
-        adapter.bound(session, is_shared=False)
+        transport.bound(session, is_shared=False)
         return session
 
 

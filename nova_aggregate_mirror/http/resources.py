@@ -21,7 +21,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
-from nova_aggregate_mirror.http import repeats
+from nova_aggregate_mirror.http import transport
 
 # Attributes of an image that nova reads. Its objects take them as keywords.
 _READ = frozenset({
@@ -81,7 +81,7 @@ def party(conf: cfg.ConfigOpts, kind: Kind) -> errors.Parties:
     return lambda: auth.party(conf, kind.credentials, kind.service)
 
 
-@repeats.repeating
+@transport.repeating
 def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
     """Read an image, in the form that nova makes of glance's document.
 
@@ -203,7 +203,7 @@ class Networks:
             entries += more
         return entries
 
-    @repeats.repeating
+    @transport.repeating
     def _read_page(self, collection: str, parse: Any, query: str
                    ) -> tuple[list[Any], str | None]:
         """Read a page; return its entries, and the query of the next one."""

@@ -18,8 +18,8 @@ from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
-from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import resources
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
@@ -83,7 +83,7 @@ def placement_access(sdk: Any, timeout: float = TIMEOUT) -> connection.Access:
     :param sdk: the connection; its session is bounded by deadlines from now
         on, for all its users
     """
-    adapter.bound(sdk.session)
+    transport.bound(sdk.session)
     party = PLACEMENT
     if sdk.config.get_endpoint('placement'):
         # The catalog, and what selects from it, has no effect.

@@ -25,7 +25,7 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
-from nova_aggregate_mirror.http import repeats
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import isolation
@@ -193,7 +193,7 @@ class Client:
             return parse(*self._call('GET', path, provider, version))
 
         with self._bounded():
-            return repeats.repeating(request)()
+            return transport.repeating(request)()
 
     def _call(self, method: str, path: str, provider: str | None = None,
               version: str = MICROVERSION, **body: Any

@@ -12,7 +12,7 @@ from typing import Generic
 from typing import TypeVar
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import repeats
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.limits import deadline
 
 PATIENCE = 1.0
@@ -107,8 +107,8 @@ class _Run(Generic[Item, Result]):
                 self._slowest = max(self._slowest, time.monotonic() - began)
                 self._failed_in_a_row = 0
                 return
-            longest = min(PATIENCE, deadline.remaining())
-            if pauses < repeats.REPEATS and 0.0 < error.retry_after <= longest:
+            limit = min(PATIENCE, deadline.remaining())
+            if pauses < transport.REPEATS and 0.0 < error.retry_after <= limit:
                 # The service asks for it: this is no wait for an answer.
                 pauses += 1
                 time.sleep(error.retry_after)

@@ -13,7 +13,7 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
-from nova_aggregate_mirror.http import repeats
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror import source
@@ -63,7 +63,7 @@ class Api:
         with deadline.within(self.timeout):
             self._request('PUT', path, MICROVERSION, json=body)
 
-    @repeats.repeating
+    @transport.repeating
     def _read(self, path: str, key: str, microversion: str, step: str
               ) -> tuple[errors.Call, list[Any]]:
         """Send a request; return it, for errors, and the entries."""

@@ -92,7 +92,7 @@ UNFOLLOWED = {
     'let %s agree with the TLS settings': 'tests.unit.limits.test_engines',
     'raise the limit of open files': 'tests.unit.limits.test_driver_failures',
     'raise max_overflow': 'tests.functional.test_budget',
-    'correct scheme and port': 'tests.unit.http.test_adapter',
+    'correct scheme and port': 'tests.unit.http.test_transport',
     'let this process create': USERS,
     'give your user a role': CLIENT + 'diff writes nothing',
     'use nova 19.0 (Stein) or later':

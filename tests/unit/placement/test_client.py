@@ -16,7 +16,7 @@ from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import repeats
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import workers
@@ -187,7 +187,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.warm_up()
         self.placement.fail_with(503)
         self.assertRaises(exceptions.ServiceFailed, self.client.providers)
-        self.assertEqual(1 + repeats.REPEATS, len(self.placement.requests))
+        self.assertEqual(1 + transport.REPEATS, len(self.placement.requests))
 
     def test_statuses_of_a_proxy(self) -> None:
         """A proxy's HTML page is never read as "provider not found"."""
@@ -469,7 +469,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         gone.answers['/'] = gone.answers['/resource_providers'] = 500, b''
         self.cloud.grant(gone.url)
         self.cloud.failures['/resource_providers'] = [
-            (503, b'')] * (1 + repeats.REPEATS)
+            (503, b'')] * (1 + transport.REPEATS)
         self.assertRaises(exceptions.ServiceFailed, self.client.providers)
         self.assertEqual(frozenset(), self.client.providers())
 

@@ -11,7 +11,7 @@ from keystoneauth1 import session
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import adapter
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from tests.unit import servers
@@ -92,9 +92,9 @@ class TestBound(testtools.TestCase):
             given = session.Session(tls_min_version='1.3')
         except TypeError:
             self.skipTest('keystoneauth has no such settings yet')
-        adapter.bound(given)
+        transport.bound(given)
         self.assertEqual(
             {'1.3'}, {new.tls_min_version
                       for new in given.session.adapters.values()})
         self.assertIsInstance(given.session.get_adapter('https://host/'),
-                              adapter.Adapter)
+                              transport.Adapter)

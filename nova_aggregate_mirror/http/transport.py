@@ -1,36 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP transport that bounds each request and its body by the deadline.
+"""HTTP transport that bounds requests by the deadline, and repeats reads.
 
-A socket timeout bounds a single read, which a server that sends a byte per
-second never triggers. Here each connect, handshake and read may only take the
-time that is left, except for name resolution.
+A socket timeout bounds a single read, and never a body that comes byte by
+byte. Here the time left bounds all but name resolution.
 """
 
+from collections import abc
+import contextvars
 import functools
 import http.client
 import io
 import math
 import socket
+import time
 from typing import Any
+from typing import cast
+from typing import TypeVar
 import urllib.parse
 
 from keystoneauth1 import session
 import requests
 import urllib3
 
+from nova_aggregate_mirror import causes
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
-from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 
+REPEATS = 2  # Of a read.
+_IS_REPETITION = contextvars.ContextVar(
+    'aggregate_mirror_repetition', default=False)
+Read = TypeVar('Read', bound=abc.Callable[..., Any])
 KEPT_CONNECTIONS = 64  # Further threads open one for each request.
-
 LONGEST_BODY = 128 * 2 ** 20
 """Bytes of a body, after decompression; placement's longest answer, 20,000
 allocation candidates with 100 traits each, takes 59 MiB."""
 PART = 8 * 2 ** 10  # Bytes to decompress at once; gzip expands 1032 times.
-ENCODINGS = ('gzip', 'deflate')
-"""Other encodings, and several at once, may expand a part much more."""
+ENCODINGS = 'gzip', 'deflate'  # Others, or several, expand a part much more.
 
 
 class _Reader(io.RawIOBase):
@@ -80,19 +87,17 @@ class _FreshPool:
 
     def _get_conn(self, timeout: float | None = None) -> Any:
         connection = super()._get_conn(timeout)  # type: ignore[misc]
-        if repeats.IS_REPETITION.get():
-            # The next request on it connects again.
-            connection.close()
+        if _IS_REPETITION.get():
+            connection.close()  # The next request on it connects again.
         return connection
 
 
 @functools.cache
 def _bounded_pool(pool: Any) -> Any:
     """Derive a class of connection pools with bounded connections."""
-    connection = type(
-        'BoundedConnection', (_BoundedConnection, pool.ConnectionCls), {})
-    return type(
-        'BoundedPool', (_FreshPool, pool), {'ConnectionCls': connection})
+    bases = _BoundedConnection, pool.ConnectionCls
+    attributes = {'ConnectionCls': type('BoundedConnection', bases, {})}
+    return type('BoundedPool', (_FreshPool, pool), attributes)
 
 
 def _bound_pools(manager: urllib3.PoolManager) -> None:
@@ -118,7 +123,7 @@ class Adapter(session.TCPKeepAliveAdapter):
     def __init__(self, *args: Any, auth_url: str = '',
                  is_shared: bool = False, **kwargs: Any) -> None:
         self._is_shared = is_shared
-        self._auth_url = auth_url.rstrip('/')
+        self._auth_url = auth_url.rstrip('/') + '/'
         super().__init__(*args, **kwargs)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
@@ -126,11 +131,9 @@ class Adapter(session.TCPKeepAliveAdapter):
         _bound_pools(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        exists = proxy in self.proxy_manager
-        manager = super().proxy_manager_for(proxy, **kwargs)
-        if not exists:
-            _bound_pools(manager)
-        return manager
+        if proxy not in self.proxy_manager:
+            _bound_pools(super().proxy_manager_for(proxy, **kwargs))
+        return self.proxy_manager[proxy]
 
     def send(self, request: requests.PreparedRequest, stream: bool = False,
              timeout: Any = None, *args: Any, **kwargs: Any
@@ -139,8 +142,7 @@ class Adapter(session.TCPKeepAliveAdapter):
             raise RuntimeError('a request was made without a deadline')
         request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
         url = request.url or ''
-        is_below = self._auth_url != '' and (url + '/').startswith(
-            self._auth_url + '/')
+        is_below = (url + '/').startswith(self._auth_url)
         # Keystone redirects the request for a token to its own URL, which may
         # not be below ``auth_url``.
         is_login = url.endswith('/auth/tokens') or (
@@ -160,7 +162,7 @@ class Adapter(session.TCPKeepAliveAdapter):
             response.headers['Location'] = urllib.parse.urljoin(
                 url, response.headers['Location'])
         if (response.status_code == 401 and request.method == 'GET'
-                and url.rstrip('/') == self._auth_url):
+                and url.rstrip('/') + '/' == self._auth_url):
             response.status_code = 403
         return response
 
@@ -207,3 +209,41 @@ def bound(existing: session.Session, is_shared: bool = True) -> None:
         existing.session.mount(scheme, Adapter(
             pool_maxsize=KEPT_CONNECTIONS, is_shared=is_shared,
             auth_url=getattr(existing.auth, 'auth_url', None) or '', **tls))
+
+
+def repeating(read: Read) -> Read:
+    """Let a function that reads do so again, if new connections may help.
+
+    One of several backends behind an address may answer 5xx, 429 or with a
+    page that is not the service's, and a kept connection leads to the same
+    one, or is closed while the request is on its way. The deadline of the
+    caller bounds all of it, and a ``Retry-After`` that does not fit in it ends
+    the repetition. The error is that of the last attempt that had time.
+    """
+    @functools.wraps(read)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        earlier = None
+        for left in range(REPEATS, -1, -1):
+            token = _IS_REPETITION.set(left < REPEATS)
+            try:
+                return read(*args, **kwargs)
+            except exceptions.MirrorError as exc:
+                if exc.failure.kind == causes.OUT_OF_TIME.kind:
+                    try:
+                        # What took the time is the cause.
+                        raise earlier or exc from None
+                    finally:
+                        earlier = None  # Its traceback refers to this frame.
+                pause = exc.retry_after
+                if not left:
+                    # The caller need not pause for it once more.
+                    exc.retry_after = 0.0
+                    raise
+                if not exc.is_repeatable or pause >= deadline.remaining():
+                    raise
+                earlier = exc.with_traceback(None)
+            finally:
+                _IS_REPETITION.reset(token)
+            time.sleep(pause)
+
+    return cast(Read, call)
