@@ -78,9 +78,8 @@ def _log(kind: str, phrase: str) -> Cause:
 
 
 # Connections, to services and to databases.
-REFUSED = Cause('connection_refused', 'refused the connection',
-                'start {server}; if it runs, correct host and port in '
-                '{address}')
+REFUSED = Cause('connection_refused', 'refused the connection', 'start '
+                '{server}; if it runs, correct host and port in {address}')
 UNRESOLVED = Cause('name_unresolved', 'has a host name that does not resolve',
                    'correct the host in {address}; if it is right, repair the '
                    'name resolution of this host')
@@ -122,17 +121,14 @@ TOKEN = Cause('token_refused', '%s', '{tokens}')
 ROLE = Cause('role_missing', '%s', '{role}')
 NO_ENDPOINT = Cause('no_endpoint', 'has no endpoint in the catalog%s',
                     'correct {selection}')
-NOT_IN_CATALOG = Cause('not_in_catalog', 'is not in the catalog',
-                       'register it: "openstack service create" if "openstack '
-                       'service list" lacks it, then "openstack endpoint '
-                       'create"')
-NO_CATALOG = Cause(
-    'no_catalog', 'has no endpoint, because the token has no catalog',
-    'add {project}')
+NOT_IN_CATALOG = Cause('not_in_catalog', 'is not in the catalog', 'register '
+                       'it: "openstack service create" if "openstack service '
+                       'list" lacks it, then "openstack endpoint create"')
+NO_CATALOG = Cause('no_catalog', 'has no endpoint, because the token has no '
+                   'catalog', 'add {project}')
 ANSWERED = _log('answered', '%s')
-NO_BACKEND = Cause(
-    'no_backend', '%s',
-    'start {server} behind that address; if it runs, see its log')
+NO_BACKEND = Cause('no_backend', '%s', 'start {server} behind that address; '
+                   'if it runs, see its log')
 _ANOTHER = 'correct {address}; if it is right, let {server} answer there'
 WRONG_ADDRESS = Cause('wrong_address', '%s', _ANOTHER)
 UNUSABLE = Cause('unusable_answer', '%s, which cannot be used', _ANOTHER)
@@ -203,9 +199,8 @@ _URL = Cause('url_unusable', 'has a URL that the driver %s cannot use%s',
 LOCKED = Cause('locked', 'is locked by another session',
                'see which session holds the lock on {server}')
 NOT_ASKED = Cause('not_asked', 'was not asked: no time is left')
-NOT_ASKED_FURTHER = Cause(
-    'not_asked', 'was not asked further: no time is left for the rest of the '
-    'transaction')
+NOT_ASKED_FURTHER = Cause('not_asked', 'was not asked further: no time is '
+                          'left for the rest of the transaction')
 POOL = Cause(
     'pool_exhausted', 'was not asked: each connection that this process may '
     'open is in use', 'raise max_overflow in the section of {address}')
@@ -238,6 +233,23 @@ def tokens(service: str) -> str:
     return ('let auth_url of [keystone_authtoken] in {0}.conf name the same '
             'keystone, and restart {0}; if it does already, see the log of '
             '{0}'.format(service))
+
+
+def openstack_client(service: str, role: str = 'give your user a role that '
+                     'may do this') -> Party:
+    """Return a service that the openstack client asks with its options."""
+    option = '%s of the openstack client (OS_%s, or in clouds.yaml)'
+    return Party(
+        service, service, catalog(service),
+        account=option % ('the account', 'USERNAME and OS_PASSWORD'),
+        auth_url=option % ('auth_url', 'AUTH_URL'),
+        selection=option % (
+            'region or interface', 'REGION_NAME and OS_INTERFACE'),
+        project=option % (
+            'a project', 'PROJECT_NAME and OS_PROJECT_DOMAIN_NAME'),
+        # The token may have been given, and be old.
+        tokens='unless your token has expired, ' + tokens(service),
+        role=role, cafile='OS_CACERT')
 
 
 def keystone(party: Party) -> Party:

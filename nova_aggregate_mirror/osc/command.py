@@ -12,6 +12,7 @@ from typing import TextIO
 from osc_lib.command import command
 
 from nova_aggregate_mirror.audit import api_servers
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror.console import lookup
@@ -21,7 +22,6 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import workers
@@ -42,7 +42,7 @@ BATCH = 1000
 
 TIMEOUT = 120.0
 """Seconds per request. Nova-api waits up to 60 seconds for each cell."""
-PLACEMENT = openstack_options.party(
+PLACEMENT = causes.openstack_client(
     'placement', 'give your user the role admin, or another that may do this')
 OVERRIDE = ('placement_endpoint_override of the openstack client, in '
             'clouds.yaml')
@@ -63,7 +63,7 @@ class Clients:
         self.servers = api_servers.ApiServers(nova)
 
     def project(self, name: str) -> str:
-        keystone = openstack_options.party(resources.PROJECT.service)
+        keystone = causes.openstack_client(resources.PROJECT.service)
         return lookup.resource(lambda: self._sdk.identity, lambda: keystone,
                                resources.PROJECT, name, TIMEOUT)
 

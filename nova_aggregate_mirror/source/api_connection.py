@@ -15,7 +15,6 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import keyed_aggregates
 
@@ -25,7 +24,7 @@ MICROVERSION = '2.69'
 """The first that names the hosts of a cell that is down (19.0, Stein). From
 2.88 on, nova-api asks each nova-compute for its uptime."""
 
-PARTY = openstack_options.party(
+PARTY = causes.openstack_client(
     'nova-api', 'give the user a role that nova\'s policy allows for '
     'os-aggregates, os-hypervisors and os-services, such as the admin role')
 GONE = causes.Cause('not_found', '%s', step='run this again')

@@ -12,7 +12,6 @@ import nova_aggregate_mirror
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
@@ -161,7 +160,7 @@ def steps() -> abc.Iterator[str]:
     accounts = [auth.party(servers.make_conf(
         auth_type=kind, username='mirror'), 'placement')
         for kind in ('password', 'v3applicationcredential')]
-    for party in *accounts, openstack_options.party('placement'):
+    for party in *accounts, causes.openstack_client('placement'):
         yield from (party.tokens, party.role)
     for party in engine.PARTY, connections.PARTY, causes.cell('one'):
         yield party.schema

@@ -16,6 +16,7 @@ from nova.scheduler import manager as nova_manager
 import oslo_messaging
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import gather
@@ -23,7 +24,6 @@ from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain import stored
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database
@@ -59,7 +59,7 @@ class Placement(client.Client):
         self.asked += 1
         response = report.report_client_singleton().get(path, version=version)
         call = errors.Call(
-            lambda: openstack_options.party('placement'), 'GET %s' % path)
+            lambda: causes.openstack_client('placement'), 'GET %s' % path)
         return parse(call, client.parse_document(call, response, provider))
 
     def put(self, *_arguments: Any) -> Any:

@@ -26,7 +26,6 @@ from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
@@ -50,7 +49,7 @@ def parties() -> list[causes.Party]:
     accounts = [auth.party(servers.make_conf(
         auth_type=kind, username='{odd} %s'), 'placement')
         for kind in ('password', 'v3applicationcredential')]
-    services = [*accounts, openstack_options.party('placement')]
+    services = [*accounts, causes.openstack_client('placement')]
     return [*services, *map(causes.keystone, services), engine.PARTY,
             connections.PARTY, causes.cell('one', 'mysql://cell'),
             causes.cell('two', '{scheme}://{hostname}/two')]
@@ -151,7 +150,7 @@ class TestCauses(testtools.TestCase):
 
     def test_user_of_the_client_has_no_controller(self) -> None:
         """The steps of the openstack client are for its own options."""
-        user = openstack_options.party('placement')
+        user = causes.openstack_client('placement')
         for name, cause in CAUSES.items():
             for party in user, causes.keystone(user):
                 for text in 'nova.conf', '[placement]':

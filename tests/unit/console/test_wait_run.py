@@ -15,7 +15,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.reconcile import survey
 from tests.unit import doubles
 
@@ -212,7 +211,7 @@ class TestEnd(WaitTest):
             self.placement.broken['GET', 'n1'] = error
             self.assertIs(error, self.assertRaises(type(error), self.wait))
         self.nova.broken = errors.Call(
-            lambda: openstack_options.party('nova-api'), '',
+            lambda: causes.openstack_client('nova-api'), '',
             kind=exceptions.NovaUnavailable).error(
                 exceptions.NotAuthorized,
                 causes.ROLE.with_detail('answered 403'))

@@ -4,11 +4,11 @@
 import fixtures
 import testtools
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import workers
 
 INVENTORY = {'total': 64, 'reserved': 4, 'allocation_ratio': 2.5,
@@ -28,7 +28,7 @@ class Client:
     def read(self, path, parse, provider=None):
         self.paths.append(path)
         name = path.partition('?')[0].rpartition('/')[2]
-        call = errors.Call(lambda: openstack_options.party('placement'), path)
+        call = errors.Call(lambda: causes.openstack_client('placement'), path)
         return parse(call, self._answers[name])
 
 

@@ -14,12 +14,12 @@ import requests
 import testtools
 import urllib3
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror import openstack_options
 
 
-CALL = errors.Call(lambda: openstack_options.party('placement'), 'GET /path')
+CALL = errors.Call(lambda: causes.openstack_client('placement'), 'GET /path')
 
 
 def _classes(module: Any) -> list[type[Exception]]:

@@ -28,7 +28,6 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.source import api
@@ -40,7 +39,7 @@ from tests.unit import servers
 # An unlimited client would need 30 s or more to read this.
 LONG_BODY = b'.' * 300
 SHORT = patience.seconds(2)
-CALL = errors.Call(lambda: openstack_options.party('placement'), 'GET /path')
+CALL = errors.Call(lambda: causes.openstack_client('placement'), 'GET /path')
 
 LIST, TOKEN = '/resource_providers', '/v3/auth/tokens'
 SICK = (503, b'<html>No server is available</html>')
@@ -499,7 +498,7 @@ class RepeatsTest(servers.LoopbackTestCase):
             self.cloud.failures[path] = [SICK]
         with deadline.within(servers.PATIENCE):
             self.assertEqual(['the-id'], lookup.identifiers(
-                self._adapter, lambda: openstack_options.party('glance'),
+                self._adapter, lambda: causes.openstack_client('glance'),
                 resources.IMAGE, 'linux'))
 
     def _adapter(self) -> ks_adapter.Adapter:

@@ -29,8 +29,7 @@ LAYERS = (
     ('limits', 'option_values'),
     ('commands', 'conf', 'exit_status', 'plugins', 'plurals',
      'nova_signatures'),
-    ('accounts', 'dates', 'exceptions', 'openstack_options', 'terminal_tables',
-     'uuids'),
+    ('accounts', 'dates', 'exceptions', 'terminal_tables', 'uuids'),
     ('causes', 'printable'),
 )
 
