@@ -63,9 +63,8 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = '') -> causes.Party:
     return causes.Party(
         service, service, address, selection=selection,
         account='%s of %s' % (credentials, own_section),
-        auth_url='auth_url of ' + own_section,
+        auth_url='auth_url of ' + own_section, tokens=causes.tokens(service),
         project='project_name and project_domain_name to ' + own_section,
-        tokens=causes.tokens(service),
         role=role if service == group else '',
         cafile='cafile of [%s] in nova.conf' % group)
 
@@ -83,8 +82,7 @@ def role_command(conf: cfg.ConfigOpts, group: str) -> str:
     return '%s %s' % (text, ROLES[group])
 
 
-def _identity(conf: cfg.ConfigOpts, group: str, noun: str
-              ) -> tuple[str, str]:
+def _identity(conf: cfg.ConfigOpts, group: str, noun: str) -> tuple[str, str]:
     """Return (name, domain) or (ID, '') of the user or the project."""
     values = _values(conf, group)
 

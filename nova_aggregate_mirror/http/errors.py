@@ -28,8 +28,6 @@ from nova_aggregate_mirror.limits import deadline
 
 LOG = logging.getLogger(__name__)
 
-Kind = library_errors.Kind
-
 _LONGEST = 300  # Characters of an observation.
 # Raised by libraries for a malformed token, catalog or version document.
 # Keystoneauth also asserts that it still has the token that it fetched, which
@@ -55,20 +53,19 @@ class Call:
     party: Parties
     occasion: str
     url: str = ''
-    kind: Kind | None = None
+    kind: library_errors.Kind | None = None
     step: str = ''
 
-    def error(self, kind: Kind, cause: causes.Cause
+    def error(self, kind: library_errors.Kind, cause: causes.Cause
               ) -> exceptions.MirrorError:
         """Create an error without secrets; ``kind`` is for what happened."""
         party = self.party()
-        observation = ' '.join(without_secrets(cause.phrase).split())
+        phrase = ' '.join(without_secrets(cause.phrase).split())
         if kind is exceptions.OutOfTime and deadline.is_budget():
             cause = cause.in_call()
         step = self.step or cause.step_for(party)
         error = (self.kind or kind)(
-            observation[:_LONGEST].rstrip('. '),
-            _address(party.name, self.url),
+            phrase[:_LONGEST].rstrip('. '), _address(party.name, self.url),
             without_secrets(self.occasion), step=step, kind=cause.kind)
         # Whether to repeat the request depends on what happened.
         error.is_repeatable = kind.is_repeatable
@@ -104,7 +101,7 @@ class _Exchange:
         default_factory=sys.exception)
     """The error that the caller handles, which no request caused."""
 
-    def meaning(self, exc: Exception, waited: float) -> Kind:
+    def meaning(self, exc: Exception, waited: float) -> library_errors.Kind:
         """Return the class of an error that ended a call of these seconds."""
         kind = library_errors.meaning(exc)
         if kind is exceptions.InvalidConfiguration and self.is_redirected:
@@ -216,19 +213,18 @@ def parsing() -> abc.Iterator[None]:
 
 
 def unexpected(call: Call, response: requests.Response, detail: str = '',
-               kind: Kind | None = None, cause: causes.Cause | None = None
-               ) -> exceptions.MirrorError:
+               kind: library_errors.Kind | None = None,
+               cause: causes.Cause | None = None) -> exceptions.MirrorError:
     """Create the error for a response with a status other than 200.
 
     :param detail: what the body says, if anything
     :param kind: the class, and ``cause``, if the status does not decide them
     """
     status = ': '.join(filter(None, (_answer(response), detail)))
+    kind = kind or library_errors.meaning_of_status(response.status_code)
     cause = cause or _refusal(response)
     call = dataclasses.replace(call, url=response.url or call.url)
-    error = call.error(
-        kind or library_errors.meaning_of_status(response.status_code),
-        cause.with_detail(status))
+    error = call.error(kind, cause.with_detail(status))
     error.retry_after = _retry_after(response)
     return error
 
@@ -283,7 +279,7 @@ def without_secrets(text: str) -> str:
     return strutils.mask_password(text)
 
 
-def _failed_call(call: Call, kind: Kind, exc: Exception,
+def _failed_call(call: Call, kind: library_errors.Kind, exc: Exception,
                  exchange: _Exchange) -> Call:
     """Return the call with the request, and the party, that failed."""
     party, occasion, url = call.party(), call.occasion, exchange.url
@@ -311,7 +307,7 @@ def _failed_call(call: Call, kind: Kind, exc: Exception,
                                url=url or call.url)
 
 
-def _cause(kind: Kind, exc: Exception, exchange: _Exchange,
+def _cause(kind: library_errors.Kind, exc: Exception, exchange: _Exchange,
            waited: float) -> causes.Cause:
     """Return what the party did: the first of these that is known."""
     if kind is exceptions.OutOfTime:

@@ -58,8 +58,7 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError)),
     # A plain ValueError is raised for a redirect to an invalid URL, and for
     # the encoding of a body that is logged.
-    (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)),
-)
+    (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)))
 
 _STATUSES: dict[int, Kind] = {
     **dict.fromkeys((401, 403), exceptions.NotAuthorized),
@@ -81,8 +80,7 @@ _CAUSES: tuple[tuple[type[Exception], causes.Cause], ...] = (
     (http.client.IncompleteRead, causes.TRUNCATED),
     (requests_exceptions.ContentDecodingError, causes.UNDECODABLE),
     (http.client.HTTPException, causes.NOT_HTTP),
-    (requests_exceptions.TooManyRedirects, causes.REDIRECTS),
-)
+    (requests_exceptions.TooManyRedirects, causes.REDIRECTS))
 
 
 class UnreadableBody(requests_exceptions.ContentDecodingError):
@@ -90,15 +88,11 @@ class UnreadableBody(requests_exceptions.ContentDecodingError):
 
 
 class NoEndpoint(ks_exceptions.EndpointNotFound):
-    """The catalog has no endpoint of a service, as it was selected.
+    """The catalog has no endpoint of a service, as it was selected."""
 
-    :param offered: region and interface of each other endpoint
-    """
-
-    def __init__(self, cause: causes.Cause, offered: list[tuple[str, str]]
-                 ) -> None:
+    def __init__(self, cause: causes.Cause) -> None:
         super().__init__()
-        self.cause, self.offered = cause, offered
+        self.cause = cause
 
 
 def selection(region: str | None, interfaces: str | list[str] | None) -> str:
@@ -129,7 +123,7 @@ def looking_up(session: ks_session.Session, service_type: str | None,
             others = (selection(*endpoint) for endpoint in offered[:OFFERED])
             cause = causes.NO_ENDPOINT.with_detail(' for %s, but for %s' % (
                 selection(region, interfaces), ' or '.join(others)))
-        raise NoEndpoint(cause, offered)
+        raise NoEndpoint(cause)
 
 
 def meaning(exc: Exception) -> Kind:

@@ -100,10 +100,9 @@ def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
                 'or its properties with --image-property' % image)
         with errors.parsing():
             items = response.json().items()
-            attributes = {name: value for name, value in items
-                          if name in _READ}
-            properties = {name: value for name, value in items
-                          if name not in _READ | _OMITTED}
+            attributes = {key: value for key, value in items if key in _READ}
+            properties = {key: value for key, value in items
+                          if key not in _READ | _OMITTED}
             return {**attributes, 'properties': properties}
 
 
