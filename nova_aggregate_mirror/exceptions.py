@@ -73,12 +73,10 @@ class Failure:
     def __str__(self) -> str:
         """Return the sentence; no other place makes one of the parts."""
         text = ' '.join(filter(None, (self.party, self.observation)))
-        if self.occasion:
-            text += ' (%s)' % self.occasion
-        if self.consequence:
-            text += '; %s' % self.consequence
-        if self.step:
-            text += ': %s' % self.step
+        parts = ((' (%s)', self.occasion), ('; %s', self.consequence),
+                 (': %s', self.step))
+        for template, part in parts:
+            text += template % part if part else ''
         # An observation may quote an answer of another service.
         return printable.line(text)
 
@@ -89,25 +87,17 @@ class MirrorError(Exception):
     :param kind: by default the name of the class
     """
 
-    is_outage = False
-    """Whether the party failed, so that it fails every request."""
-    is_refusal = False
-    """Whether the party refused the account."""
-    is_of_provider = True
-    """Whether it may be about a single provider, which was asked about."""
-    is_of_placement = True
-    """Whether placement, or the way to it, failed."""
-    is_unwritten = False
-    """Whether it is known that nothing was written to the journal."""
+    is_outage = False  # The party failed, so that it fails every request.
+    is_refusal = False  # The party refused the account.
+    is_of_provider = True  # It may be about the one provider asked about.
+    is_of_placement = True  # Placement, or the way to it, failed.
+    is_unwritten = False  # It is known that the journal was not written.
     is_repeatable = False
     """Whether the answer came from something else than a working service, such
     as one backend of many: the same GET may be answered by another."""
-    may_have_moved = True
-    """Whether the service may have another address now."""
-    retry_after = 0.0
-    """Seconds that the service asks to wait before the next request."""
-    cells = frozenset[str]()
-    """The cells that did not answer, as in ``source.Nova.cells_down``."""
+    may_have_moved = True  # The service may have another address now.
+    retry_after = 0.0  # Seconds to wait, as the service asks.
+    cells = frozenset[str]()  # Those down, as in ``source.Nova.cells_down``.
 
     def __init__(self, observation: str, party: str = '', occasion: str = '',
                  consequence: str = '', step: str = '', kind: str = ''
@@ -170,8 +160,6 @@ class GenerationConflict(Retriable):
 
 
 class CellUnavailable(Retriable):
-    """A cell database could not be read, so its compute nodes are unknown."""
-
     is_of_provider = False
 
     @classmethod
@@ -258,8 +246,6 @@ class UnknownName(Permanent):
 
 
 class MissingCredentials(Permanent):
-    """The section of a service in nova.conf has no complete credentials."""
-
     options: abc.Sequence[str] = ()
     """The missing ones; of several alternatives, one."""
     is_of_placement = False

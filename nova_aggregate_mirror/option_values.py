@@ -20,22 +20,20 @@ from nova_aggregate_mirror import exceptions
 
 LOG = logging.getLogger(__name__)
 
-NAME_A_HOOK = ('delete it for the default, mirror, or set mode = observe, in '
-               'which nova\'s own mirroring stays in effect')
-
-Mistakes = dict[tuple[str, str], exceptions.InvalidConfiguration]
-"""By section and option."""
+_NO_HOOK = ('delete it for the default, mirror, or set mode = observe, in '
+            'which nova\'s own mirroring stays in effect')
 
 
 def override_mistakes(conf: cfg.ConfigOpts,
-                      values: abc.Mapping[Any, Any] | None = None) -> Mistakes:
+                      values: abc.Mapping[Any, Any] | None = None
+                      ) -> abc.Mapping[Any, exceptions.InvalidConfiguration]:
     """Give options with invalid values those in ``values``, or the default.
 
-    A name that is no option is only logged.
+    A name that is no option is only logged. Both map section and option.
     """
     for text in unknown_names(conf):
         LOG.warning('Not used: %s', text)
-    mistakes: Mistakes = {}
+    mistakes = {}
     for group, option in list_options():
         mistake = _mistake(conf, group, option)
         if mistake:
@@ -93,8 +91,7 @@ def list_options() -> abc.Iterator[tuple[str, cfg.Opt]]:
             yield group.name, option
 
 
-def entries(conf: cfg.ConfigOpts
-            ) -> abc.Iterator[tuple[str, str, str, str]]:
+def entries(conf: cfg.ConfigOpts) -> abc.Iterator[tuple[str, str, str, str]]:
     """List file, section, name and value of what is set, in nova's order."""
     # Oslo.config registers these options when it starts to read the files.
     if 'config_file' not in conf:
@@ -129,13 +126,12 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
     # Oslo.config reads the empty value of a number as None.
     texts = [str(element).strip() for element in elements]
     is_empty = None in elements or '' in texts
-    has_no_hook = option.name == 'hooks' and not elements
-    if not has_no_hook and (may_be_empty or not is_empty):
+    lacks_hook = option.name == 'hooks' and not elements
+    if not lacks_hook and (may_be_empty or not is_empty):
         return None
     return exceptions.InvalidConfiguration(
         '%s is empty' % _place(conf, group, option)[0],
-        step=NAME_A_HOOK if has_no_hook
-        else 'delete it; the default then applies')
+        step=_NO_HOOK if lacks_hook else 'delete it; the default then applies')
 
 
 def _invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt,
@@ -177,8 +173,7 @@ def _expected(option: cfg.Opt) -> str:
         return 'one of ' + ', '.join(map(str, kind.choices))
     if not isinstance(kind, types.Number):
         return ''
-    text = ('a whole number' if isinstance(kind, types.Integer)
-            else 'a number')
+    text = 'a whole number' if isinstance(kind, types.Integer) else 'a number'
     if option.metavar:
         text += ' of ' + option.metavar
     if kind.min is not None:

@@ -3,8 +3,7 @@
 
 from collections import abc
 
-SOME = 12
-"""Maximum number of names in a message."""
+SOME = 12  # Maximum number of names in a message.
 
 
 def count(number: int, noun: str, plural: str = '') -> str:

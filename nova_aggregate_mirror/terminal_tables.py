@@ -14,8 +14,7 @@ import prettytable
 
 from nova_aggregate_mirror import printable
 
-WIDTH = 80
-"""Columns of what is not a terminal."""
+WIDTH = 80  # Columns of what is not a terminal.
 _RED, _GREEN, _YELLOW = ('\x1b[%dm%%s\x1b[0m' % code for code in (31, 32, 33))
 COLOURS = {
     'missing': _RED, 'stale': _YELLOW, 'in_sync': _GREEN,
