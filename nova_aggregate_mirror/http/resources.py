@@ -243,9 +243,8 @@ def _subnet(subnet: abc.Mapping[str, Any]) -> Subnet:
         id=subnet['id'], network=subnet['network_id'],
         segment=subnet.get('segment_id') or '',
         version=int(subnet['ip_version']),
-        derived=mode in ('slaac', 'dhcpv6-stateless'),
-        services=tuple(subnet.get('service_types') or ()),
-        pools=tuple(pools))
+        derived=mode in ('slaac', 'dhcpv6-stateless'), pools=tuple(pools),
+        services=tuple(subnet.get('service_types') or ()))
 
 
 def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:
