@@ -63,9 +63,8 @@ class Cause:
 
     def in_call(self) -> 'Cause':
         """Return the row for the time of a request to nova-api."""
-        return dataclasses.replace(
-            self, step='raise [aggregate_mirror] inline_timeout to do more '
-            'within a call')
+        return dataclasses.replace(self, step='raise [aggregate_mirror] '
+                                   'inline_timeout to do more within a call')
 
     def step_for(self, party: Party) -> str:
         """Return the next step for a party."""

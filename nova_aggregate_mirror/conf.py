@@ -8,14 +8,12 @@ from typing import Any
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup(
-    'aggregate_mirror',
-    title='Mirroring of host aggregates to placement',
+    'aggregate_mirror', title='Mirroring of host aggregates to placement',
     help='Options for mirroring nova host aggregates to placement. The '
          'credentials are those of the ``[placement]`` section.')
 
 DATABASE_GROUP = cfg.OptGroup(
-    'aggregate_mirror_database',
-    title='Journal of the aggregate mirror',
+    'aggregate_mirror_database', title='Journal of the aggregate mirror',
     help='The database of the journal, which records the hosts that are still '
          'to be mirrored. The default SQLite file is for one nova-api host '
          'with the agent on it; otherwise configure one MySQL or PostgreSQL '
