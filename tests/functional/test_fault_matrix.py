@@ -19,7 +19,7 @@ from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import obstacles
+from nova_aggregate_mirror.source import database
 from tests import faults
 from tests.unit import servers
 
@@ -320,7 +320,7 @@ NOVA: dict[str, Fault] = {
         'partial'),
     'unmapped': Fault(
         faults.unmapped, 'host host1: no host mapping',
-        obstacles.MAP, COMPARED, 'partial'),
+        database.MAP, COMPARED, 'partial'),
     'other cell': Fault(
         faults.other_cell, 'host host1: mapped to cell cell2 (',
         '", then "nova-manage cell_v2 discover_hosts --by-service"',

@@ -16,7 +16,7 @@ from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import obstacles
+from nova_aggregate_mirror.source import database
 from tests.functional import test_fault_matrix
 from tests.unit import servers
 
@@ -164,9 +164,9 @@ def steps() -> abc.Iterator[str]:
         yield from (party.tokens, party.role)
     for party in engine.PARTY, connections.PARTY, causes.cell('one'):
         yield party.schema
-    yield from (source.RESTART, result.NO_PROVIDER, obstacles.MAP,
-                obstacles.MAP_AGAIN, obstacles.REMOVE,
-                re.sub('{[a-z]+}', '%s', obstacles.RENAME),
+    yield from (source.RESTART, result.NO_PROVIDER, database.MAP,
+                database.MAP_AGAIN, database.REMOVE,
+                re.sub('{[a-z]+}', '%s', database.RENAME),
                 api.UNLISTED[1], result.NODE_UUID)
     trees = {path: ast.parse(path.read_text())
              for path in sorted(ROOT.rglob('*.py'))}
