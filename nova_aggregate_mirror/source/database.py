@@ -27,16 +27,12 @@ services = sa.table(
     sa.column('deleted', sa.Integer))
 # Statements are built once, because building takes longer than executing.
 _METADATA, _SERVICE = statements.aggregate_metadata.c, services.c
-_AGGREGATE, _MEMBER = statements.AGGREGATE, statements.MEMBER
-_HOST, _NODE = statements.HOST, statements.NODE
+_AGGREGATE, _HOST = statements.AGGREGATE, statements.HOST
+_NODE = statements.NODE
 # A membership without a host is nobody's.
-MEMBERS = sa.select(*statements.NAMED_AGGREGATE, _MEMBER.host).join_from(
-    statements.aggregate_hosts, statements.aggregates,
-    statements.IN_AGGREGATE,
-).where(_MEMBER.host.is_not(None))
-USED = sa.select(_AGGREGATE.uuid).distinct().join_from(
-    statements.aggregate_hosts, statements.aggregates,
-    statements.IN_AGGREGATE)
+MEMBERS = statements.MEMBERSHIPS.where(
+    statements.MEMBER.host.is_not(None))
+USED = statements.MEMBERSHIPS.with_only_columns(_AGGREGATE.uuid).distinct()
 ZONES = sa.select(_AGGREGATE.uuid, _METADATA.key, _METADATA.value).join_from(
     statements.aggregates, statements.aggregate_metadata,
     _AGGREGATE.id == _METADATA.aggregate_id,

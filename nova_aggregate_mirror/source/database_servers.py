@@ -16,30 +16,22 @@ from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import statements
 
 # As in ``statements``: a test compares them with nova's models.
-instance_groups = sa.table(
-    'instance_groups', sa.column('uuid', sa.String),
-    sa.column('name', sa.String))
-instances = sa.table(
-    'instances', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
-    sa.column('display_name', sa.String), sa.column('host', sa.String),
-    sa.column('project_id', sa.String), sa.column('vm_state', sa.String),
-    sa.column('task_state', sa.String), sa.column('hidden', sa.Boolean),
-    sa.column('launched_at', sa.DateTime), sa.column('deleted', sa.Integer))
-migrations = sa.table(
-    'migrations', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
-    sa.column('instance_uuid', sa.String), sa.column('status', sa.String),
-    sa.column('migration_type', sa.String),
-    sa.column('source_compute', sa.String),
-    sa.column('dest_compute', sa.String),
-    sa.column('updated_at', sa.DateTime), sa.column('deleted', sa.Integer))
-build_requests = sa.table(
-    'build_requests', sa.column('instance_uuid', sa.String))
-instance_mappings = sa.table(
-    'instance_mappings', sa.column('instance_uuid', sa.String),
-    sa.column('queued_for_delete', sa.Boolean))
-request_specs = sa.table(
-    'request_specs', sa.column('id', sa.Integer),
-    sa.column('instance_uuid', sa.String), sa.column('spec', sa.Text))
+instance_groups = statements.table(
+    'instance_groups', uuid=sa.String, name=sa.String)
+instances = statements.table(
+    'instances', id=sa.Integer, uuid=sa.String, display_name=sa.String,
+    host=sa.String, project_id=sa.String, vm_state=sa.String,
+    task_state=sa.String, hidden=sa.Boolean, launched_at=sa.DateTime,
+    deleted=sa.Integer)
+migrations = statements.table(
+    'migrations', id=sa.Integer, uuid=sa.String, instance_uuid=sa.String,
+    status=sa.String, migration_type=sa.String, source_compute=sa.String,
+    dest_compute=sa.String, updated_at=sa.DateTime, deleted=sa.Integer)
+build_requests = statements.table('build_requests', instance_uuid=sa.String)
+instance_mappings = statements.table(
+    'instance_mappings', instance_uuid=sa.String, queued_for_delete=sa.Boolean)
+request_specs = statements.table(
+    'request_specs', id=sa.Integer, instance_uuid=sa.String, spec=sa.Text)
 
 _SERVER, _MIGRATION = instances.c, migrations.c
 _GROUP = instance_groups.c

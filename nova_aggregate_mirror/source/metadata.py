@@ -15,8 +15,7 @@ from nova_aggregate_mirror.source import statements
 
 Keys = keyed_aggregates.Keys
 # As in ``statements``: a test compares it with nova's model.
-flavor_extra_specs = sa.table(
-    'flavor_extra_specs', sa.column('key', sa.String))
+flavor_extra_specs = statements.table('flavor_extra_specs', key=sa.String)
 _METADATA = statements.aggregate_metadata.c
 _AGGREGATE, _MEMBER = statements.AGGREGATE, statements.MEMBER
 _MEMBERS = sa.select(_MEMBER.aggregate_id, _MEMBER.host, _MEMBER.created_at)

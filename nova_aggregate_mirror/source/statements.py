@@ -5,38 +5,40 @@ The tables replace nova's models, because importing those takes longer than a
 full sync of a thousand hosts. A test compares them with the models.
 """
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.limits import engines
 
-aggregates = sa.table(
-    'aggregates', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
-    sa.column('name', sa.String))
-aggregate_hosts = sa.table(
-    'aggregate_hosts', sa.column('aggregate_id', sa.Integer),
-    sa.column('host', sa.String), sa.column('created_at', sa.DateTime))
-aggregate_metadata = sa.table(
-    'aggregate_metadata', sa.column('aggregate_id', sa.Integer),
-    sa.column('key', sa.String), sa.column('value', sa.String),
-    sa.column('created_at', sa.DateTime), sa.column('updated_at', sa.DateTime))
-host_mappings = sa.table(
-    'host_mappings', sa.column('host', sa.String),
-    sa.column('cell_id', sa.Integer))
-cell_mappings = sa.table(
-    'cell_mappings', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
-    sa.column('name', sa.String), sa.column('database_connection', sa.Text))
-compute_nodes = sa.table(
-    'compute_nodes', sa.column('uuid', sa.String),
-    sa.column('host', sa.String), sa.column('hypervisor_hostname', sa.String),
-    sa.column('deleted', sa.Integer))
+
+def table(name: str, /, **columns: Any) -> sa.sql.expression.TableClause:
+    """Return a table of nova with those columns that are read."""
+    return sa.table(name, *map(sa.column, columns, columns.values()))
+
+
+aggregates = table(
+    'aggregates', id=sa.Integer, uuid=sa.String, name=sa.String)
+aggregate_hosts = table(
+    'aggregate_hosts', aggregate_id=sa.Integer, host=sa.String,
+    created_at=sa.DateTime)
+aggregate_metadata = table(
+    'aggregate_metadata', aggregate_id=sa.Integer, key=sa.String,
+    value=sa.String, created_at=sa.DateTime, updated_at=sa.DateTime)
+host_mappings = table('host_mappings', host=sa.String, cell_id=sa.Integer)
+cell_mappings = table(
+    'cell_mappings', id=sa.Integer, uuid=sa.String, name=sa.String,
+    database_connection=sa.Text)
+compute_nodes = table(
+    'compute_nodes', uuid=sa.String, host=sa.String,
+    hypervisor_hostname=sa.String, deleted=sa.Integer)
 
 # Statements are built once, because building takes longer than executing.
 AGGREGATE, MEMBER = aggregates.c, aggregate_hosts.c
 HOST, NODE, CELL = host_mappings.c, compute_nodes.c, cell_mappings.c
 NOTHING = sa.null()
 # The columns of two tables may have different collations, which MySQL does
-# not compare: no column is compared with one of another table.
-IN_AGGREGATE = AGGREGATE.id == MEMBER.aggregate_id
+# not compare: no column is compared with one of another table, but IDs.
 # What names an aggregate whose UUID is none.
 NAMED_AGGREGATE = (AGGREGATE.id, AGGREGATE.uuid, AGGREGATE.name)
 # Every cell, and cell0, oldest first.
@@ -48,13 +50,14 @@ _MAPPINGS = sa.select(
     NOTHING.label('aggregate_name'),
 ).join_from(host_mappings, cell_mappings, CELL.id == HOST.cell_id)
 _NO_MAPPING = (NOTHING,) * (1 + len(CELL))
-_MEMBERSHIPS = sa.select(
-    *_NO_MAPPING, MEMBER.host, *NAMED_AGGREGATE,
-).join_from(aggregate_hosts, aggregates, IN_AGGREGATE)
+MEMBERSHIPS = sa.select(*NAMED_AGGREGATE, MEMBER.host).join_from(
+    aggregate_hosts, aggregates, AGGREGATE.id == MEMBER.aggregate_id)
 # Also of an aggregate, if any is given, which may have no member.
 HOSTS = sa.union_all(
     _MAPPINGS.where(HOST.host.in_(engines.SOME)),
-    _MEMBERSHIPS.where(MEMBER.host.in_(engines.SOME)),
+    MEMBERSHIPS.with_only_columns(
+        *_NO_MAPPING, MEMBER.host, *NAMED_AGGREGATE,
+    ).where(MEMBER.host.in_(engines.SOME)),
     sa.select(*_NO_MAPPING, NOTHING, *NAMED_AGGREGATE).where(
         AGGREGATE.id == sa.bindparam('id', None)))
 AGGREGATES = sa.select(*NAMED_AGGREGATE)
