@@ -13,7 +13,6 @@ from keystoneauth1 import token_endpoint
 import webob
 
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_connection
 from tests import nova_service
 from tests import patience
 from tests import placement_service
@@ -80,7 +79,7 @@ class NovaServer(fixtures.Fixture):
 
 def source(url: str) -> api.ApiSource:
     """Return the source that reads the nova-api at a URL."""
-    return api.ApiSource(api_connection.Api(
+    return api.ApiSource(api.Api(
         session.Session(auth=token_endpoint.Token(url, 'token')),
         timeout=patience.seconds(60)))
 

@@ -14,7 +14,7 @@ from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.source import api_connection
+from nova_aggregate_mirror.source import api
 
 PINNED = '2.96'
 """The first microversion with ``pinned_availability_zone`` (29.0, Caracal)."""
@@ -30,8 +30,8 @@ PAGE = 500
 class ApiServers:
     """Nova's REST API, for all servers."""
 
-    def __init__(self, api: api_connection.Api) -> None:
-        self._api = api
+    def __init__(self, nova: api.Api) -> None:
+        self._api = nova
 
     def read(self, hosts: abc.Sequence[str] = (), project: str = ''
              ) -> abc.Iterator[auditor.AuditedServer]:
@@ -57,7 +57,7 @@ class ApiServers:
         """Read the names of the availability zones that have hosts."""
         return frozenset(self._api.entries(
             '/os-availability-zone', 'availabilityZoneInfo',
-            lambda call, zone: api_connection.text(call, zone, 'zoneName')))
+            lambda call, zone: api.text(call, zone, 'zoneName')))
 
     def has(self, microversion: str) -> bool:
         """Check whether nova-api supports a microversion."""
@@ -87,18 +87,18 @@ def _move(call: errors.Call, entry: dict[str, Any]) -> tuple[str, float, str]:
 
 def _listed(call: errors.Call, entry: dict[str, Any]) -> auditor.AuditedServer:
     """Return a server; its host is empty while it is being resized."""
-    uuid = api_connection.uuid(call, entry, 'id')
+    uuid = api.uuid(call, entry, 'id')
     if 'OS-EXT-SRV-ATTR:host' not in entry:
         raise exceptions.NovaUnavailable(
             'shows no hosts of the servers', call.party().name, call.occasion,
             step='give the user a role that nova\'s policy '
             'os_compute_api:os-extended-server-attributes allows')
     moving = entry.get('OS-EXT-STS:task_state') in audit.MOVING
-    project = api_connection.text(call, entry, 'tenant_id')
+    project = api.text(call, entry, 'tenant_id')
     host = '' if moving else str(entry['OS-EXT-SRV-ATTR:host'] or '')
     server = audit.PlacedServer(
         uuid, str(entry.get('name') or ''), host, project,
-        api_connection.text(call, entry, 'OS-EXT-STS:vm_state'),
+        api.text(call, entry, 'OS-EXT-STS:vm_state'),
         _time(call, entry.get('OS-SRV-USG:launched_at')))
     zone = str(entry.get('pinned_availability_zone') or '')
     return auditor.AuditedServer(

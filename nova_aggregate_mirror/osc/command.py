@@ -31,7 +31,6 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror import terminal_tables
 
@@ -55,7 +54,7 @@ class Clients:
         config = sdk.config
         self._sdk = sdk
         self.placement = client.Client(placement_access(sdk))
-        nova = api_connection.Api(
+        nova = api.Api(
             sdk.session, TIMEOUT, config.get_region_name('compute'),
             config.get_interface('compute') or 'public',
             config.get_endpoint('compute'))
@@ -93,7 +92,7 @@ def placement_access(sdk: Any, timeout: float = TIMEOUT) -> connection.Access:
         lambda: sdk, lambda: party, lambda: timeout)
 
 
-def _uuid(name: str, aggregates: abc.Iterable[api_connection.ListedAggregate]
+def _uuid(name: str, aggregates: abc.Iterable[api.ListedAggregate]
           ) -> str:
     matching = {
         aggregate.key: aggregate for aggregate in aggregates

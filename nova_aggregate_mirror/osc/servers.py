@@ -16,7 +16,6 @@ from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import keyed_aggregates
 
 LIMITS = 'Only availability zones were checked. Not checked: %s.' % ', '.join(
@@ -74,7 +73,7 @@ class ListServers(command.Lister):
         return auditor.COLUMNS, [cells[uuid] for uuid, *_others in rows]
 
 
-def _with_members(aggregates: abc.Iterable[api_connection.ListedAggregate]
+def _with_members(aggregates: abc.Iterable[api.ListedAggregate]
                   ) -> keyed_aggregates.Aggregates:
     """Convert aggregates; since when a host is a member is not known."""
     members: dict[str, dict[str, keyed_aggregates.Since]] = {}

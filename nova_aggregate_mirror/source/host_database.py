@@ -190,8 +190,5 @@ def snapshot(aggregates: source.Nova, rows: abc.Iterable[source.NodeRow],
         names = frozenset(possible & down.keys())
         if names:
             hosts_down[host] = names
-    located = node_locations.locate(rows, homes, not down, nodes)
-    return dataclasses.replace(
-        aggregates, nodes=located.nodes, shared=located.shared,
-        unknown=located.unknown, invalid_nodes=located.invalid_nodes,
-        cells_down=down, hosts_down=hosts_down)
+    nova = node_locations.locate(rows, homes, not down, nodes, aggregates)
+    return dataclasses.replace(nova, cells_down=down, hosts_down=hosts_down)

@@ -6,14 +6,16 @@ cell, or while another nova-compute has taken over an ironic node.
 """
 
 from collections import abc
+import dataclasses
 
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import uuids
 
 
 def locate(rows: abc.Iterable[source.NodeRow], homes: abc.Mapping[str, str],
-           complete: bool, nodes: abc.Collection[str] = ()) -> source.Nova:
-    """Return nova with the hosts of compute nodes, and nothing else.
+           complete: bool, nodes: abc.Collection[str] = (),
+           nova: source.Nova = source.Nova.of_aggregates(())) -> source.Nova:
+    """Return nova, of which the aggregates are read, with its compute nodes.
 
     The rows whose host is mapped to their cell say where a node is. Of a node
     without such a row, all rows do.
@@ -45,5 +47,6 @@ def locate(rows: abc.Iterable[source.NodeRow], homes: abc.Mapping[str, str],
             located[node] = hosts[0]
             if len(hosts) > 1:
                 shared[node] = tuple(sorted(counted))
-    return source.Nova({}, {}, located, shared=shared, unknown=unknown,
-                       invalid_nodes=frozenset(invalid))
+    return dataclasses.replace(
+        nova, nodes=located, shared=shared, unknown=unknown,
+        invalid_nodes=frozenset(invalid))

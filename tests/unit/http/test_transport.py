@@ -31,7 +31,6 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_connection
 from tests import documents
 from tests import patience
 from tests.unit import servers
@@ -482,7 +481,7 @@ class RepeatsTest(servers.LoopbackTestCase):
         """It has the same kind of load balancer in front."""
         self.cloud.grant(self.cloud.url, others=[
             documents.service('compute', self.cloud.url)])
-        source = api.ApiSource(api_connection.Api(
+        source = api.ApiSource(api.Api(
             auth.session(self.conf, 'placement'), servers.PATIENCE, 'R',
             'internal'))
         self.cloud.answers['/os-aggregates'] = (200, {'aggregates': []})

@@ -12,23 +12,23 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.osc import servers
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.source import api_connection
+from nova_aggregate_mirror.source import api
 
 
 class TestTable(testtools.TestCase):
 
     def test_sorted_by_host(self):
         """Each server's lines follow the order of the rows."""
-        api = mock.Mock(spec=['nova', 'servers', 'project'])
-        api.nova.all_aggregates.return_value = [
-            api_connection.ListedAggregate(
+        clients = mock.Mock(spec=['nova', 'servers', 'project'])
+        clients.nova.all_aggregates.return_value = [
+            api.ListedAggregate(
                 zone, number, 'aggregate %d' % number, frozenset(hosts), zone)
             for number, zone, hosts in (
                 (1, 'az1', ['h3']), (2, 'az2', ['h1', 'h2']))]
-        api.nova.hosts_down.return_value = frozenset()
-        api.servers.zones.return_value = {'nova'}
-        api.servers.with_move.side_effect = lambda server: server
-        api.servers.read.return_value = [auditor.AuditedServer(
+        clients.nova.hosts_down.return_value = frozenset()
+        clients.servers.zones.return_value = {'nova'}
+        clients.servers.with_move.side_effect = lambda server: server
+        clients.servers.read.return_value = [auditor.AuditedServer(
             audit.PlacedServer(
                 uuid, uuid, host, 'p1', 'active', 50.0),
             constraints.ServerRequest('p1', '', {}, {}, 'az1'))
@@ -38,7 +38,7 @@ class TestTable(testtools.TestCase):
         out = io.StringIO()
         lister = servers.ListServers(types.SimpleNamespace(
             stdout=out, client_manager=types.SimpleNamespace(
-                aggregate_mirror=api)), None)
+                aggregate_mirror=clients)), None)
         lister.run(lister.get_parser('').parse_args(['--sort-column', 'host']))
         table = out.getvalue()
         self.assertIn('first', table)
