@@ -91,9 +91,8 @@ class Api:
     def _request(self, method: str, path: str, microversion: str,
                  step: str = '', **options: Any) -> tuple[errors.Call, Any]:
         """Send a request; return it, for errors, and the body."""
-        call = errors.Call(
-            lambda: PARTY, '%s %s' % (method, path),
-            kind=exceptions.NovaUnavailable)
+        call = errors.Call(lambda: PARTY, '%s %s' % (method, path),
+                           kind=exceptions.NovaUnavailable)
         body = None
         with errors.translated(call), errors.parsing(), (
                 library_errors.looking_up(
@@ -285,8 +284,7 @@ def _nova(aggregates: abc.Iterable[ListedAggregate],
         hosts_down=hosts_down)
 
 
-def _collected(aggregates: abc.Iterable[ListedAggregate]
-               ) -> source.Nova:
+def _collected(aggregates: abc.Iterable[ListedAggregate]) -> source.Nova:
     return source.Nova.of_aggregates(
         (aggregate.id, aggregate.uuid, aggregate.name, *aggregate.hosts)
         for aggregate in aggregates)

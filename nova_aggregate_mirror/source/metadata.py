@@ -55,9 +55,8 @@ class MetadataSource:
         for number, uuid, key, value, other_number, other_uuid in rows:
             aggregate = keyed_aggregates.key_of(number, uuid)
             if other_number is not None:
-                overlaps.add(frozenset({
-                    aggregate,
-                    keyed_aggregates.key_of(other_number, other_uuid)}))
+                other = keyed_aggregates.key_of(other_number, other_uuid)
+                overlaps.add(frozenset({aggregate, other}))
             # MySQL's collation ignores case, nova's filters do not.
             elif key in keys:
                 metadata.setdefault(aggregate, {})[key] = value
@@ -148,10 +147,9 @@ def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
     # Key and value are only in the other statement of the union.
     pairs = sa.select(
         _AGGREGATE.id, _AGGREGATE.uuid, sa.null(), sa.null(), other.c.id,
-        other.c.uuid).distinct()
-    pairs = pairs.join_from(
-        statements.aggregate_metadata, statements.aggregates,
-        _AGGREGATE.id == _METADATA.aggregate_id)
+        other.c.uuid).distinct().join_from(
+            statements.aggregate_metadata, statements.aggregates,
+            _AGGREGATE.id == _METADATA.aggregate_id)
     pairs = pairs.join(
         statements.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id)
     pairs = pairs.join(
@@ -161,8 +159,7 @@ def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
         shared, sa.and_(shared.c.aggregate_id == member.c.aggregate_id, same))
     pairs = pairs.join(other, other.c.id == member.c.aggregate_id)
     # An unescaped underscore or percent sign only matches more.
-    matches = [_METADATA.value.like(sa.bindparam(name))
-               for name in parameters]
+    matches = map(_METADATA.value.like, map(sa.bindparam, parameters))
     return pairs.where(_one_of(_METADATA.key, keys), sa.or_(*matches))
 
 

@@ -37,11 +37,10 @@ def locate(rows: abc.Iterable[source.NodeRow], homes: abc.Mapping[str, str],
     shared: dict[str, tuple[source.NodeRow, ...]] = {}
     unknown: dict[str, frozenset[str]] = {}
     for node, node_rows in sorted(by_node.items()):
-        at_home = {row for row in node_rows
-                   if homes.get(row.host) == row.cell}
-        counted = at_home or node_rows
+        home = {row for row in node_rows if homes.get(row.host) == row.cell}
+        counted = home or node_rows
         hosts = sorted({row.host for row in counted})
-        if not (at_home or complete):
+        if not (home or complete):
             unknown[node] = frozenset(hosts)
         elif hosts:
             located[node] = hosts[0]
