@@ -21,7 +21,7 @@ from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
-from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
@@ -68,7 +68,7 @@ def tables(deployment: checks.Deployment) -> checks.Findings:
                            'next use.' % text)
     return checks.failure(
         '%s; this release needs version %s. Run once, on one controller:'
-        % (text, migration.HEAD), commands.DB_SYNC)
+        % (text, models.HEAD), commands.DB_SYNC)
 
 
 def _commands(path: pathlib.Path | None, exc: exceptions.JournalUnavailable

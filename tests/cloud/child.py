@@ -43,7 +43,7 @@ TEMPLATE = (
     'nova_aggregate_mirror.agent.metrics_server', 'keystonemiddleware',
     'keystonemiddleware.auth_token', 'openstack.connection',
     'openstack.placement.v1._proxy', 'nova.scheduler.client.report',
-    'nova_aggregate_mirror.journal.db.migration', 'pymysql', 'psycopg2',
+    'nova_aggregate_mirror.journal.db.models', 'pymysql', 'psycopg2',
     'waitress', 'outage_moments')
 
 

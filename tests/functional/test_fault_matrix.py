@@ -15,7 +15,7 @@ import testtools
 from testtools import content
 from testtools import matchers
 
-from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
@@ -210,7 +210,7 @@ KEYSTONE: dict[str, Fault] = {
         '[api_database] max_pool_size in ', 'is "many": set it to a whole '
         'number', NOVA_READ),
 }
-EMPTY = migration.USE_ANOTHER % 'an empty'
+EMPTY = models.USE_ANOTHER % 'an empty'
 MOVED = 'to another directory, and restart nova-api and the agent'
 MOVING = MOVED + '.\n  mkdir '
 JOURNALS: dict[str, Fault] = {
@@ -226,7 +226,7 @@ JOURNALS: dict[str, Fault] = {
         faults.moved(database='nothing'),
         'the journal is on a server that has no database of that name',
         'correct its name in [aggregate_mirror_database] connection; if it is '
-        'right, create the database, and ' + migration.SYNC),
+        'right, create the database, and ' + models.SYNC),
     'driver': Fault(
         faults.driven('mysql+nonexistent'),
         'the journal has a driver that SQLAlchemy does not know',
@@ -257,13 +257,13 @@ JOURNALS: dict[str, Fault] = {
     'wiki': Fault(
         faults.altered('DROP TABLE dirty', 'CREATE TABLE wiki (id INT)'),
         'is not a journal: it has tables such as wiki, but no table dirty',
-        migration.USE_ANOTHER % 'the journal\'s own, or an empty'),
+        models.USE_ANOTHER % 'the journal\'s own, or an empty'),
     'file of another program': Fault(
         faults.wiki_file, 'has tables such as pages, but no table dirty',
-        migration.USE_ANOTHER_FILE),
+        models.USE_ANOTHER_FILE),
     'column': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
-        migration.INCOMPLETE % 'column dirty.attempts', EMPTY,
+        models.INCOMPLETE % 'column dirty.attempts', EMPTY,
         (STATUS, ROWS, API, EXPLAIN)),
     'another nova': Fault(
         faults.foreign,

@@ -13,7 +13,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
-from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
@@ -77,7 +76,7 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
             return described
 
     def assert_is_the_models(self):
-        self.assertEqual(migration.HEAD, self.database.schema().version)
+        self.assertEqual(models.HEAD, self.database.schema().version)
         self.assertEqual(self.models, self.described(self.url))
 
     @functools.cached_property
@@ -94,7 +93,7 @@ class TestMigrations(MigrationTest):
         """It can be run repeatedly, and prints the version."""
         first, second = (self.run_command('sync').stdout for _ in range(2))
         self.assertEqual(first, second)
-        self.assertIn(migration.HEAD, first)
+        self.assertIn(models.HEAD, first)
         self.assert_is_the_models()
 
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import deadline
@@ -34,7 +34,7 @@ PAUSE = 0.02
 CHANGED = 1020, 1684
 
 JOURNAL = 'the journal'
-PARTY = causes.database(JOURNAL, migration.OPTION, migration.SYNC)
+PARTY = causes.database(JOURNAL, models.OPTION, models.SYNC)
 
 
 def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:
@@ -110,25 +110,25 @@ class Database:
             with translated():
                 return _repeat(attempt)
         except exceptions.JournalUnavailable as exc:
-            if migration.is_about_tables(exc):
+            if models.is_about_tables(exc):
                 # Raises what names the missing part, with the step for it.
                 self.check_tables()
             raise
 
     @translated()
-    def schema(self) -> migration.Schema:
+    def schema(self) -> models.Schema:
         """Read which tables there are, and their version."""
-        def read() -> migration.Schema:
+        def read() -> models.Schema:
             with self.open().begin() as connection:
-                return migration.read(connection)
+                return models.read_schema(connection)
 
         return _repeat(read)
 
     @translated()
-    def check_tables(self) -> migration.Schema:
+    def check_tables(self) -> models.Schema:
         """Read the schema, and check that its tables have their columns."""
         with self.open().begin() as connection:
-            return migration.check_tables(connection)
+            return models.check_tables(connection)
 
     def prepare(self, migrates: bool = True) -> None:
         """Check the version of the tables once.
@@ -146,10 +146,10 @@ class Database:
                 if not migrates or self.open().dialect.name != 'sqlite':
                     raise exceptions.JournalUnavailable(
                         'has %s; this release needs version %s'
-                        % (schema, migration.HEAD), JOURNAL,
-                        step=migration.SYNC + ' once')
+                        % (schema, models.HEAD), JOURNAL,
+                        step=models.SYNC + ' once')
                 with translated(), self.open().begin() as connection:
-                    migration.upgrade(connection)
+                    models.upgrade(connection)
             self._is_prepared = True
         except exceptions.JournalNotAsked:
             # The next attempt continues with its connection.

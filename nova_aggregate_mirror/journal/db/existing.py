@@ -9,7 +9,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.limits import engines
 
@@ -88,7 +88,7 @@ def open_empty(conf: cfg.ConfigOpts) -> engine.Database:
 
 
 @engine.translated()
-def migrate(conf: cfg.ConfigOpts) -> migration.Schema:
+def migrate(conf: cfg.ConfigOpts) -> models.Schema:
     """Run pending migrations; tables of a newer release stay.
 
     :raises JournalUnavailable: when the database is unavailable, or is not a
@@ -101,7 +101,7 @@ def migrate(conf: cfg.ConfigOpts) -> migration.Schema:
             before = database.schema()
             try:
                 with patient.open().begin() as connection:
-                    migration.upgrade(connection)
+                    models.upgrade(connection)
                 return database.schema()
             except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
                 # Of concurrent migrations, one creates each table. No lock

@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the journal, as of the newest migration."""
+"""Tables of the journal: as of this release, and as a database has them."""
 
+from collections import abc
+import dataclasses
+import pathlib
+import shlex
+import sqlite3
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects import sqlite
+
+from nova_aggregate_mirror import causes
+from nova_aggregate_mirror import commands
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import driver_failures
+from nova_aggregate_mirror.limits import engines
 
 metadata = sa.MetaData()
 
@@ -89,6 +100,22 @@ syncs = sa.Table(
     sqlite_autoincrement=True)
 """The history of full syncs, newest last; see ``full_syncs.Entry``."""
 
+VERSIONS = ('0001',)
+"""Every migration, oldest first; nova-api does not load alembic for them."""
+HEAD = VERSIONS[-1]
+
+# Alembic's table: a database has one, for all programs that use it.
+STAMP = 'alembic_version'
+OWN = {STAMP, *metadata.tables}
+ROWS = 'table ' + dirty.name
+OPTION = '[aggregate_mirror_database] connection'
+SYNC = 'run "%s"' % commands.DB_SYNC
+# What only the ledger of another database knew is foreign from then on.
+USE_ANOTHER = ('name %%s database in %s, %s, and restart nova-api and the '
+               'agent' % (OPTION, SYNC))
+USE_ANOTHER_FILE = 'name the journal\'s own file, or a new one, in ' + OPTION
+INCOMPLETE = 'is not a complete journal of this release: the %s is missing'
+
 
 def insert_new(connection: Any, table: sa.Table) -> Any:
     """Build an INSERT that ignores existing rows.
@@ -100,3 +127,112 @@ def insert_new(connection: Any, table: sa.Table) -> Any:
         return sa.insert(table).prefix_with('IGNORE')
     module = sqlite if connection.dialect.name == 'sqlite' else postgresql
     return module.insert(table).on_conflict_do_nothing()
+
+
+@dataclasses.dataclass(frozen=True)
+class Schema:
+    """The tables of a database, and their version."""
+
+    tables: frozenset[str] = frozenset()
+    version: str | None = None
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a migration is pending; a newer release's is not."""
+        return self.version is None or self.version in VERSIONS[:-1]
+
+    def __str__(self) -> str:
+        if self.version is None:
+            return 'incomplete tables' if self.tables else 'no tables'
+        return 'tables of version %s' % self.version
+
+
+def read_schema(connection: sa.engine.Connection) -> Schema:
+    """Read the names of the tables, and their version.
+
+    :raises WrongDatabase: when they are not those of a journal
+    """
+    inspector, version = sa.inspect(connection), None
+    if inspector.has_table(STAMP):
+        version = connection.scalar(sa.text(
+            'SELECT version_num FROM ' + STAMP))
+    # After the version, which is stored last: in the other order, a migration
+    # that ends between the reads would look like another program's.
+    tables = frozenset(name for name in inspector.get_table_names()
+                       # SQLite's own, which older SQLAlchemy also lists.
+                       if not name.startswith('sqlite_'))
+    # A journal has the table of its rows before it has a version. Until then,
+    # a migration that was interrupted has left only tables of this release.
+    if dirty.name not in tables and (version or tables - OWN):
+        raise _wrong(connection, tables, ROWS)
+    return Schema(tables, version)
+
+
+def check_tables(connection: sa.engine.Connection) -> Schema:
+    """Read the schema, and check that its tables have their columns.
+
+    :raises WrongDatabase: names the first that is not, or the table of rows
+    """
+    schema = read_schema(connection)
+    tables = metadata.sorted_tables
+    if schema.is_outdated:
+        # Without a version, those that an interrupted migration has created;
+        # none of an older version, whose columns differ.
+        tables = [table for table in tables if schema.version is None
+                  and table.name in schema.tables]
+    for table in tables:
+        try:
+            connection.execute(sa.select(table).limit(0))
+        except engines.LIBRARY_ERRORS as exc:
+            if not is_about_tables(exc):
+                raise
+            part = driver_failures.missing(exc) or 'table ' + table.name
+            raise _wrong(connection, schema.tables, part) from exc
+    return schema
+
+
+def is_about_tables(error: Exception) -> bool:
+    """Check whether a table or a column may be missing."""
+    kind = driver_failures.of_database(error).kind
+    if kind in (causes.TABLE.kind, causes.COLUMN.kind):
+        return True
+    # SQLite has one code for both, and for statements that it cannot read.
+    return any(getattr(link, 'sqlite_errorcode', 0) == sqlite3.SQLITE_ERROR
+               for link in driver_failures.chain(error))
+
+
+def upgrade(connection: sa.engine.Connection) -> None:
+    """Run the pending migrations in the caller's transaction.
+
+    Each statement allows for having been run: MySQL and MariaDB commit each,
+    and a migration may be interrupted, or run on two controllers.
+    """
+    if check_tables(connection).is_outdated:
+        from alembic import command
+        from alembic import config
+
+        settings = config.Config()
+        settings.set_main_option('script_location', str(
+            pathlib.Path(__file__).parent / 'migrations'))
+        settings.attributes['connection'] = connection
+        command.upgrade(settings, 'head')
+
+
+def _wrong(connection: sa.engine.Connection, tables: abc.Set[str], part: str
+           ) -> exceptions.WrongDatabase:
+    """Return the error for a database that lacks a part of a journal."""
+    url = connection.engine.url.set(query={})
+    is_file = url.get_backend_name() == 'sqlite'
+    is_own = {STAMP} < tables <= OWN
+    problem, kind = INCOMPLETE % part, ''
+    step = USE_ANOTHER_FILE if is_file else USE_ANOTHER % (
+        'an empty' if is_own else 'the journal\'s own, or an empty')
+    if is_own and is_file:
+        kind = causes.FILE_DAMAGED.kind
+        step = causes.MOVE % shlex.quote(url.database or '')
+    if part == ROWS and not is_own:
+        problem = 'is not a journal: it has tables such as %s, but no %s' % (
+            ', '.join(sorted(tables - OWN or tables)[:3]), part)
+    return exceptions.WrongDatabase(
+        problem, 'the database ' + url.render_as_string(hide_password=True),
+        step=step, kind=kind)

@@ -42,7 +42,7 @@ class TestJournal(doubles.TestCase):
         self.assertEqual([], self.journal.rows.all())
         for name, value in ('VERSIONS', ('0001', '0002')), ('HEAD', '0002'):
             self.useFixture(fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.journal.db.migration.' + name, value))
+                'nova_aggregate_mirror.journal.db.models.' + name, value))
         one, = journal.tables(self.deployment)
         self.assertEqual(checks.Code.SUCCESS, one.code)
         self.assertIn('0001', one.text)

@@ -26,7 +26,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
-from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -146,13 +146,13 @@ class UserTest(testtools.TestCase):
         existing.migrate(doubles.make_conf(self))
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         # Alembic looks for its scripts each time.
-        shutil.copytree(pathlib.Path(migration.__file__).parent / 'migrations',
+        shutil.copytree(pathlib.Path(models.__file__).parent / 'migrations',
                         folder / 'migrations')
         for path in folder, *folder.rglob('*'):
             path.chmod(0o755)
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.migration.__file__',
-            str(folder / 'migration.py')))
+            'nova_aggregate_mirror.journal.db.models.__file__',
+            str(folder / 'models.py')))
 
     def find(self, user: int = USER, check: Check = journal.tables
              ) -> checks.Finding:

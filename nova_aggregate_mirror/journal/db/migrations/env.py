@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alembic environment script; uses the connection from ``db.migration``."""
+"""Alembic environment script; uses the connection from ``db.models``."""
 
 from alembic import context
 

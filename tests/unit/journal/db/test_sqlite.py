@@ -12,7 +12,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal as journal_checks
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sqlite
 from tests import disks
 from tests.unit import doubles
@@ -138,7 +138,7 @@ class TestFailures(doubles.TestCase):
         for cause, damage in (
                 ('is not an SQLite database, or is damaged',
                  self.overwrite),
-                (migration.INCOMPLETE % 'column dirty.attempts',
+                (models.INCOMPLETE % 'column dirty.attempts',
                  lambda: self.execute(
                      'ALTER TABLE dirty DROP COLUMN attempts'))):
             self.journal = self.open_journal()

@@ -11,7 +11,6 @@ import testtools
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
-from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import models
 from tests.unit import doubles
 
@@ -58,22 +57,22 @@ class TestTables(testtools.TestCase):
             error = self.assertRaises(exceptions.WrongDatabase, attempt)
             self.assertIn(text, str(error))
             self.assertIn('journal.sqlite', str(error))
-            self.assertIn(migration.USE_ANOTHER_FILE, str(error))
+            self.assertIn(models.USE_ANOTHER_FILE, str(error))
         self.assertEqual(names, self.names())
 
     def test_list_of_versions(self):
         """It has every migration; nova-api does not load alembic for it."""
-        versions = pathlib.Path(migration.__file__).parent.joinpath(
+        versions = pathlib.Path(models.__file__).parent.joinpath(
             'migrations', 'versions').glob('[0-9]*.py')
         self.assertEqual(sorted(path.name[:4] for path in versions),
-                         list(migration.VERSIONS))
+                         list(models.VERSIONS))
 
     def test_migrating_twice_changes_nothing(self):
         """Two nova-api workers may both find an empty file."""
         for _worker in range(2):
             self.migrate()
             self.database.prepare()
-        self.assertEqual(migration.HEAD, self.database.schema().version)
+        self.assertEqual(models.HEAD, self.database.schema().version)
 
     def test_no_descriptor_stays_open(self):
         """A journal that is protected afterwards is protected at once."""
@@ -86,7 +85,7 @@ class TestTables(testtools.TestCase):
 
     def test_table_that_another_controller_creates(self):
         """MySQL tells nothing of it meanwhile; it is looked at again."""
-        real, errors = migration.read, 2 * [db_exc.DBError(Exception(
+        real, errors = models.read_schema, 2 * [db_exc.DBError(Exception(
             1684, 'Table was skipped since its definition is being modified'))]
 
         def read(connection):
@@ -95,16 +94,16 @@ class TestTables(testtools.TestCase):
             return real(connection)
 
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.migration.read', read))
+            'nova_aggregate_mirror.journal.db.models.read_schema', read))
         self.migrate()
-        self.assertEqual(migration.HEAD, self.database.schema().version)
+        self.assertEqual(models.HEAD, self.database.schema().version)
 
     def test_tables_of_an_older_release(self):
         """Until they are migrated, the check names both versions."""
         self.migrate()
         for name, value in ('VERSIONS', ('0001', '0002')), ('HEAD', '0002'):
             self.useFixture(fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.journal.db.migration.' + name, value))
+                'nova_aggregate_mirror.journal.db.models.' + name, value))
         with self.assertRaisesRegex(
                 exceptions.JournalUnavailable,
                 'tables of version 0001; this release needs version 0002'):
@@ -131,7 +130,7 @@ class TestTables(testtools.TestCase):
                      'ALTER TABLE ledger ADD COLUMN later INTEGER')
         self.database.prepare()
         self.migrate()
-        self.assertEqual(migration.HEAD, self.database.check_tables().version)
+        self.assertEqual(models.HEAD, self.database.check_tables().version)
 
     # Tables of another program
 
@@ -157,7 +156,7 @@ class TestTables(testtools.TestCase):
             *NOVA, 'ALTER TABLE lease RENAME COLUMN seconds TO duration')
         error = self.assertRaises(
             exceptions.WrongDatabase, self.database.check_tables)
-        self.assertEqual(migration.USE_ANOTHER_FILE, error.failure.step)
+        self.assertEqual(models.USE_ANOTHER_FILE, error.failure.step)
 
     def test_many_tables(self):
         """A few of their names identify the database."""
@@ -195,7 +194,7 @@ class TestTables(testtools.TestCase):
         for attempt in self.migrate, engine.Database(
                 self.conf).prepare:
             error = self.assertRaises(exceptions.WrongDatabase, attempt)
-            self.assertIn(migration.INCOMPLETE % 'table dirty', str(error))
+            self.assertIn(models.INCOMPLETE % 'table dirty', str(error))
             self.assertIn('to another directory', str(error))
 
     # A migration that was interrupted
@@ -208,4 +207,4 @@ class TestTables(testtools.TestCase):
         self.execute('DELETE FROM alembic_version', 'DROP TABLE syncs')
         self.assertTrue(self.database.schema().is_outdated)
         self.migrate()
-        self.assertEqual(migration.HEAD, self.database.check_tables().version)
+        self.assertEqual(models.HEAD, self.database.check_tables().version)
