@@ -14,8 +14,8 @@ from oslo_utils import importutils
 from nova_aggregate_mirror import checks
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
@@ -267,7 +267,7 @@ def _host_filters(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
         except Exception as exc:  # It may be the operator's own code.
             return checks.failure(
                 'available_filters names %s, which cannot be used: %s. '
-                'Correct it.' % (path, filter_runs.reason(exc)))
+                'Correct it.' % (path, rehearsal.reason(exc)))
     not_found = [name for name in enabled if name not in classes]
     needed = names or not own.isdisjoint(enabled)
     if needed and filter_table.ALL_FILTERS not in available:

@@ -112,7 +112,7 @@ def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
 def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
     # Nova runs ComputeFilter for no rebuild, the only request without a query.
     unusable = {*facts.down, *facts.disabled} if facts.funnel else ()
-    for run in facts.filter_runs:
+    for run in facts.rehearsal:
         if run.name == reasons.COMPUTE_FILTER:
             others = {node: '' for node, host in facts.nova.nodes.items()
                       if host in unusable and node not in facts.scores}
@@ -200,7 +200,7 @@ def _notes(facts: Facts) -> list[str]:
         notes.append('Placement has these hosts in an aggregate that the '
                      'request needs, nova does not: %s. Run "%s --prune".' % (
                          ', '.join(stale), commands.SYNC))
-    rejecting = {run.name for run in facts.filter_runs if run.rejected}
+    rejecting = {run.name for run in facts.rehearsal if run.rejected}
     if rejecting & {filter_table.GUARD, *filter_table.HOST_FILTERS.values()}:
         notes.append('nova-scheduler has aggregates in its memory, which may '
                      'be older than the database that was read here; it reads '

@@ -16,9 +16,9 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.scheduler import request_spec
@@ -76,7 +76,7 @@ class Filling:
                 states.append(state)
         manager = self._manager
         try:
-            with filter_runs.failures_of(manager):
+            with rehearsal.failures_of(manager):
                 passed = list(manager.get_filtered_hosts(states, spec) or ())
                 return list(manager.get_weighed_hosts(passed, spec))
         except reasons.Refusal:

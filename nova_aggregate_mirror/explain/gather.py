@@ -18,10 +18,10 @@ from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import filling
-from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror.explain import stored
@@ -137,7 +137,7 @@ def read_queries(cloud: Cloud, request: requests.SchedulingRequest,
                  manager: host_states.HostManager) -> placement_query.Queries:
     """Run the request filters, of which some ask placement."""
     try:
-        return filter_runs.queries(cloud.context, request, manager)
+        return rehearsal.queries(cloud.context, request, manager)
     except (Refusal, exceptions.MirrorError):
         # Nova takes a placement that does not answer for one without any.
         cloud.placement.probe()
@@ -295,7 +295,7 @@ def _run_nova(cloud: Cloud, spec: request_spec.RequestSpec,
                         if host.lower() in left_out)
     facts = dataclasses.replace(
         facts, states=frozenset(state.uuid for state in all_states),
-        ignored=ignored, requested=requested, filter_runs=runs, scores=scores)
+        ignored=ignored, requested=requested, rehearsal=runs, scores=scores)
     answer = facts.answer
     if spec.num_instances == explanation.MAX_SERVERS:
         # Nova-conductor fails each creation on a host that is mapped to none.

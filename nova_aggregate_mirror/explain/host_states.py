@@ -21,8 +21,8 @@ from nova import servicegroup
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
-from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror.placement import isolation
@@ -105,7 +105,7 @@ class HostManager(host_manager.HostManager):
         """The cells that are not read."""
         try:
             super().__init__()
-        except filter_runs.NO_PLUGIN_FAILURES:
+        except rehearsal.NO_PLUGIN_FAILURES:
             raise
         except nova_exception.SchedulerHostFilterNotFound as exc:
             raise exceptions.InvalidConfiguration(
@@ -114,7 +114,7 @@ class HostManager(host_manager.HostManager):
             raise exceptions.InvalidConfiguration(
                 '[filter_scheduler] available_filters or weight_classes: %s; '
                 'correct it, or run the command in the environment of '
-                'nova-scheduler' % filter_runs.reason(exc)) from exc
+                'nova-scheduler' % rehearsal.reason(exc)) from exc
 
     def refresh_cells_caches(self) -> None:
         with _reading('cell_mappings'):
@@ -168,7 +168,7 @@ class HostManager(host_manager.HostManager):
         self.enabled_filters = enabled
         runs, passed = list[reasons.FilterRun](), requested
         for host_filter in [] if request_spec.forced(spec) else enabled:
-            run, passed = filter_runs.run(
+            run, passed = rehearsal.run(
                 self.filter_handler, host_filter, passed, spec, named)
             runs.append(run)
         return frozenset(state.uuid for state in requested), runs, passed
@@ -179,7 +179,7 @@ class HostManager(host_manager.HostManager):
         scores: dict[str, dict[str, float]] = {
             state.uuid: {} for state in states}
         for weigher in self.weighers:
-            with filter_runs.failures_of(weigher):
+            with rehearsal.failures_of(weigher):
                 for weighed in self.weight_handler.get_weighed_objects(
                         [weigher], states, spec):
                     scores[weighed.obj.uuid][

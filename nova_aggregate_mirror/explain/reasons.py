@@ -107,7 +107,7 @@ class Facts:
     """Compute nodes of the hosts that the request leaves out."""
     requested: frozenset[str] = frozenset()
     """Compute nodes of the hosts that the request names or does not ignore."""
-    filter_runs: abc.Sequence[FilterRun] = ()
+    rehearsal: abc.Sequence[FilterRun] = ()
     scores: abc.Mapping[str, abc.Mapping[str, float]] = _none()
     """Compute node that passes every filter to its weights by weigher."""
     unmapped: frozenset[str] = frozenset()

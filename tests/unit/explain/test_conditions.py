@@ -78,7 +78,7 @@ class TestSteps(testtools.TestCase):
                 ('not the requested host', {'requested': left}),
                 ('the host to leave', {
                     'requested': left, 'ignored': frozenset('d')}),
-                ('full', {'filter_runs': [reasons.FilterRun(
+                ('full', {'rehearsal': [reasons.FilterRun(
                     'NumInstancesFilter', {'d': ''})]})):
             self.assert_excluded(phrase, **changes)
 
@@ -103,7 +103,7 @@ class TestSteps(testtools.TestCase):
             funnel=narrowed(without('b'), without('b')),
             disabled={'host-b': ''}, down={'host-b': False},
             elsewhere=frozenset('b'), ignored=frozenset('b'),
-            filter_runs=[reasons.FilterRun('ComputeFilter', {'b': ''})],
+            rehearsal=[reasons.FilterRun('ComputeFilter', {'b': ''})],
             scope=frozenset('b')).verdicts
         self.assertEqual('without trait X', verdict.reason.phrase)
         self.assertEqual(
@@ -144,7 +144,7 @@ class TestSteps(testtools.TestCase):
 class TestFilters(testtools.TestCase):
 
     def reason(self, run, **changes):
-        verdict = explain(filter_runs=[run], **changes).verdicts[-1]
+        verdict = explain(rehearsal=[run], **changes).verdicts[-1]
         return verdict.reason.phrase, verdict.reason.detail
 
     def test_guard(self):
@@ -175,7 +175,7 @@ class TestFilters(testtools.TestCase):
         runs = [reasons.FilterRun('IoOpsFilter', {'a': '', 'b': ''}),
                 reasons.FilterRun('ComputeFilter', {})]
         answer = explain(
-            filter_runs=runs, down={'host-a': False, 'host-c': False},
+            rehearsal=runs, down={'host-a': False, 'host-c': False},
             disabled={'host-b': ''}, scores={'c': {}})
         verdicts = {verdict.host: verdict for verdict in answer.verdicts}
         self.assertEqual(
@@ -188,7 +188,7 @@ class TestFilters(testtools.TestCase):
     def test_service_of_the_host_of_a_rebuild(self):
         """The ComputeFilter is not applied to it, and rejects no host."""
         verdicts = explain(
-            filter_runs=[reasons.FilterRun('ComputeFilter', {})],
+            rehearsal=[reasons.FilterRun('ComputeFilter', {})],
             down={'host-a': False}, disabled={'host-b': ''},
             funnel=None).verdicts
         self.assertEqual({'acceptable'}, {
@@ -211,7 +211,7 @@ class TestFilters(testtools.TestCase):
             ('First', {'a': '', 'b': '', 'c': '', 'd': ''}), ('Second', {}),
             ('Third', {'a': ''}))]
         self.assertEqual('First', explain(
-            filter_runs=runs, scores={}).conditions[-1].name)
+            rehearsal=runs, scores={}).conditions[-1].name)
 
     def test_filter_that_is_not_listed(self):
         """It is named."""
@@ -223,7 +223,7 @@ class TestFilters(testtools.TestCase):
             'RackFilter', {'a': ''}, module='house.filters')
         self.assertEqual(
             'see the filter in the module house.filters',
-            explain(filter_runs=[run]).verdicts[-1].reason.step)
+            explain(rehearsal=[run]).verdicts[-1].reason.step)
 
 
 class TestNotes(testtools.TestCase):
@@ -232,7 +232,7 @@ class TestNotes(testtools.TestCase):
         """In the order of the conditions; the request's own are first."""
         notes = explain(
             answer=explanation.Answer({}, notes=['own']),
-            filter_runs=[reasons.FilterRun(
+            rehearsal=[reasons.FilterRun(
                 'AggregateTypeAffinityFilter', {'a': ''})]).notes
         self.assertEqual('own', notes[0])
         self.assertEqual(

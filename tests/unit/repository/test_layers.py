@@ -275,5 +275,5 @@ class TestLayers(testtools.TestCase):
             found += [path.name] * len(lines)
         self.assertEqual([
             'metrics_server.py', 'service.py', 'nova.py', 'start.py',
-            'filter_runs.py', 'host_states.py', 'attach.py', 'attach.py',
+            'host_states.py', 'rehearsal.py', 'attach.py', 'attach.py',
             'nova_plugin.py', 'request_filters.py'], found)

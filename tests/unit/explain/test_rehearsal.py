@@ -10,8 +10,8 @@ from nova.objects import instance_pci_requests
 from oslo_utils.fixture import uuidsentinel
 import testtools
 
-from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import request_filters
@@ -27,8 +27,8 @@ class TestMessages(testtools.TestCase):
         pci_requests = instance_pci_requests.InstancePCIRequests(requests=[
             request(count=2, alias_name='nic'), request(
                 count=1, alias_name=None, requester_id=uuidsentinel.port)])
-        with filter_runs.listening([state]) as messages:
-            logging.getLogger(filter_runs.NOVA_FILTERS).debug(
+        with rehearsal.listening([state]) as messages:
+            logging.getLogger(rehearsal.NOVA_FILTERS).debug(
                 '%(state)s lacks %(requests)s',
                 {'state': state, 'requests': pci_requests})
         self.assertEqual('<host> lacks 2 nic, 1 for port %s'
@@ -66,7 +66,7 @@ class TestRefusal(testtools.TestCase):
                 'nova.scheduler.request_filter.ALL_REQUEST_FILTERS',
                 [refusing]))
             refusal = self.assertRaises(
-                reasons.Refusal, filter_runs.queries, None,
+                reasons.Refusal, rehearsal.queries, None,
                 requests.SchedulingRequest(spec=spec, operation='create'),
                 None)
             self.assertIn(text, str(refusal))
