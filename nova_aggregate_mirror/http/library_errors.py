@@ -88,11 +88,15 @@ class UnreadableBody(requests_exceptions.ContentDecodingError):
 
 
 class NoEndpoint(ks_exceptions.EndpointNotFound):
-    """The catalog has no endpoint of a service, as it was selected."""
+    """The catalog has no endpoint of a service, as it was selected.
 
-    def __init__(self, cause: causes.Cause) -> None:
+    :param offered: region and interface of each other endpoint
+    """
+
+    def __init__(self, cause: causes.Cause, offered: list[tuple[str, str]]
+                 ) -> None:
         super().__init__()
-        self.cause = cause
+        self.cause, self.offered = cause, offered
 
 
 def selection(region: str | None, interfaces: str | list[str] | None) -> str:
@@ -123,7 +127,7 @@ def looking_up(session: ks_session.Session, service_type: str | None,
             others = (selection(*endpoint) for endpoint in offered[:OFFERED])
             cause = causes.NO_ENDPOINT.with_detail(' for %s, but for %s' % (
                 selection(region, interfaces), ' or '.join(others)))
-        raise NoEndpoint(cause)
+        raise NoEndpoint(cause, offered)
 
 
 def meaning(exc: Exception) -> Kind:
