@@ -154,8 +154,8 @@ class PeriodicSync:
         if refused:
             LOG.error('Full sync: removals refused: %s', refused)
         # The refusal has its own line, above.
-        failures = [problem for problem in sync.failures if not sync.refused
-                    or problem.failure is not sync.refused.failure]
+        failures = [problem for problem in sync.failures if not refused
+                    or problem.failure is not refused.failure]
         self._failures.update(
             frozenset((problem.subject, problem.key) for problem in failures),
             '; '.join(problems.lines(failures, '"%s"' % LISTING)))

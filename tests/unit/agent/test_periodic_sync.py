@@ -143,6 +143,15 @@ class TestSync(case.AgentTest):
              {('', 'missing'): 0, ('', 'stale'): 2}, True, 0, 0),
             self.figures.last('observe_sync'))
 
+    def test_observer_names_what_the_brake_would_refuse(self):
+        """Nothing else of its log would tell why the sync is partial."""
+        self.sync.step()
+        self.conf.set_override('mode', 'observe', 'aggregate_mirror')
+        self.nova.hosts_of = {}
+        log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
+        result = self.new_sync().step()
+        self.assertEqual(1, log.output.count(str(result.refused)))
+
     def test_hosts_of_a_silent_cell(self):
         """They are counted, and the result is partial."""
         self.nova.silent = {'h1'}
