@@ -54,7 +54,7 @@ each request that times out."""
 def timeout(conf: cfg.ConfigOpts) -> float:
     """Return the seconds for a request, and for a row that hangs.
 
-    New rows wait as long for it: more would delay the recovery.
+    New rows wait that long behind a row that hangs: it is no longer than this.
     """
     return max(float(conf.aggregate_mirror.inline_timeout), LEAST_TIMEOUT)
 
@@ -116,15 +116,16 @@ class Drain:
         """Rows that were added, or handed over, when rows were last read."""
         self._healthy: collections.deque[str] = collections.deque()
         self._failed: collections.deque[str] = collections.deque()
-        """Rows that were due when they were last sorted, next first."""
+        """Both: rows that were due when they were last sorted, next first."""
         self._has_more = False
         """Whether the last step left rows that are due."""
         self._read_at = -math.inf
         self._outage = False
         """Whether mirroring is suspended."""
-        self._unusable: exceptions.MirrorError | None = None
-        """Why these could not be written, since a row was mirrored."""
         self._unclosed: set[str] = set()
+        """Rows that could not be written after a row was mirrored."""
+        self._unusable: exceptions.MirrorError | None = None
+        """Why not, if there are any."""
         self._suspension = metrics.Lasting(
             LOG.warning, 'Mirroring is suspended, operations stay in the '
             'journal: %s', 'Mirroring is resumed: placement and nova answer')
@@ -273,6 +274,8 @@ class Drain:
         now = self._now()
         over = {cell for cell, pause in self._pauses.items()
                 if pause.until <= now}
+        if not over:
+            return []
         probes: dict[str, tuple[float, str]] = {}
         for id, row in self._known.items():
             if row.cells and row.cells <= over and not row.is_suspect:
@@ -374,13 +377,19 @@ class Drain:
     def _update_cells(self, cells: abc.Mapping[journal.Row, frozenset[str]],
                       errors: abc.Mapping[journal.Row, exceptions.MirrorError],
                       silent: frozenset[str], start: float) -> None:
-        """Let rows wait for the cells that are silent, and for no other."""
+        """Let rows wait for the cells that are silent, and for no other.
+
+        :param cells: what each row waited for before this attempt
+        """
         now = self._now()
-        own = (cells[row] for row in cells if not _is_shared(errors.get(row)))
-        answered = frozenset().union(*own) - silent
+        # An error of all rows shows nothing of their cells.
+        heard = (cells[row] for row in cells
+                 if not _is_shared(errors.get(row)))
+        answered = frozenset().union(*heard) - silent
         if answered:
             for known in self._known.values():
                 if known.cells & answered:
+                    # Its next attempt shows for which it still waits.
                     known.wait(now)
         for cell in answered:
             self._pauses.pop(cell, None)
@@ -446,8 +455,8 @@ class Drain:
             # Each attempt at a locked row waits for its lock.
             known.wait(now + (LONGEST_BACKOFF if is_locked else seconds))
         elif is_alone:
-            # It ends every batch that it is in, or there is an outage that the
-            # probe does not detect: each attempt delays all others.
+            # It aborts every batch that it is in, or there is an outage that
+            # the probe does not detect: each attempt delays all others.
             seconds = max(seconds, DELAY_FACTOR * (now - start))
             known.wait(now + min(LONGEST_BACKOFF, seconds), is_suspect=True)
         else:

@@ -216,7 +216,7 @@ class Mirror:
         def call() -> outcome.Outcome:
             if not row:
                 return provider_writes.remove(
-                    process.unrecorded, state.uuid, PATIENTLY)
+                    process.without_ledger, state.uuid, PATIENTLY)
             if state.may_exist:
                 return process.converge_and_close(
                     row, state.memberships, state.recorded)
@@ -237,7 +237,7 @@ class Mirror:
 
     def _report_deletion(self, operation: hooks.Operation, state: _State,
                          error: exceptions.MirrorError) -> None:
-        """Log that providers may have an aggregate that nova no longer has."""
+        """Log why the providers of a deleted aggregate may still have it."""
         if operation.raised:
             LOG.info('%s: nova raised %s in %s; %s is not compared with '
                      'placement yet: %s', operation, operation.raised,

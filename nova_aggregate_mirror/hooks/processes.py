@@ -56,7 +56,7 @@ class Process:
         # which nova-api never makes, read all of nova, ledger and rows.
         parts: list[Any] = [self.ledger, self.source, self.placement]
         self.context = context.Context(*parts)
-        self.unrecorded = context.Context(journal.Ledger(), *parts[1:])
+        self.without_ledger = context.Context(journal.Ledger(), *parts[1:])
         """For operations without a confirmed row; reads no ledger."""
         seconds, self._now = options.inline_backoff, now
         self._hung = backoff.Backoff(seconds, seconds)
@@ -119,8 +119,8 @@ class Process:
     def converge(self, row: journal.Row, mode: provider_writes.Mode,
                  recorded: bool) -> outcome.Outcome:
         """Converge the host of an operation."""
-        return provider_writes.converge(
-            self.context if recorded else self.unrecorded, [row.dirty], mode)
+        parts = self.context if recorded else self.without_ledger
+        return provider_writes.converge(parts, [row.dirty], mode)
 
     def are_settled(self, generations: abc.Mapping[str, int],
                     row: journal.Row) -> bool:

@@ -50,7 +50,7 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = '') -> causes.Party:
     selection = 'region_name or valid_interfaces of ' + service_section
     if conf[service].endpoint_override:
         address = selection = 'endpoint_override of ' + service_section
-    # Keystone answers the same 401 for whatever of these is wrong.
+    # Keystone answers the same 401 for whatever of the account is wrong.
     if _values(conf, group).auth_type == 'v3applicationcredential':
         credentials = 'the application credential'
         role = ('create another application credential, with the role %s, '
@@ -75,8 +75,7 @@ def role_command(conf: cfg.ConfigOpts, group: str) -> str:
     for noun in 'project', 'user':
         name, domain = _identity(conf, group, noun)
         text += ' --%s %s' % (noun, shlex.quote(name))
-        # Keystone has one domain with this name, and the same in lower case as
-        # its ID.
+        # The default domain need not be named; its ID is in lower case.
         if domain.lower() not in ('', 'default'):
             text += ' --%s-domain %s' % (noun, shlex.quote(domain))
     return '%s %s' % (text, ROLES[group])

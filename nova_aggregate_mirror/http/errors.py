@@ -215,7 +215,7 @@ def parsing() -> abc.Iterator[None]:
 def unexpected(call: Call, response: requests.Response, detail: str = '',
                kind: library_errors.Kind | None = None,
                cause: causes.Cause | None = None) -> exceptions.MirrorError:
-    """Create the error for a response with a status other than 200.
+    """Create the error for a response that is not as it should be.
 
     :param detail: what the body says, if anything
     :param kind: the class, and ``cause``, if the status does not decide them

@@ -46,7 +46,7 @@ class Budget:
 
     :param floor: seconds that the essential parts together have in any case
     :param quick: seconds that an essential part may take without using up the
-        floor: however many there are, none of them has waited
+        floor: such a part has waited for nobody
     """
 
     def __init__(self, seconds: float, floor: float = 0.0, quick: float = 0.0

@@ -77,7 +77,7 @@ def chain(exc: BaseException, handled: BaseException | None = None
         errors.insert(0, error)
         reasons = [getattr(error, name, None) for name in (
             'reason', 'orig', 'inner_exception', 'original_exception')]
-        reasons += reversed(error.args)
+        reasons += reversed(error.args)  # Urllib3 puts it last.
         error = next((reason for reason in reasons
                       if isinstance(reason, BaseException)),
                      error.__cause__ or error.__context__)

@@ -100,9 +100,9 @@ class Limits:
     def lock_wait(self) -> float:
         """Seconds that a statement waits for locks of other sessions.
 
-        A lock differs from a server that hangs only if this ends well before
-        the statement. MySQL's is a whole second at least, which is too long
-        for an ``answer`` of one second.
+        A lock can be told from a server that hangs only if this wait ends well
+        before the statement. MySQL's is a whole second at least, which is too
+        long for an ``answer`` of one second.
         """
         return self.answer / 2
 

@@ -102,7 +102,8 @@ class Slot:
                 if sdk is target.sdk:
                     sdk.session.invalidate()
                 else:
-                    # Nothing else closes what this look opens.
+                    # Nothing else closes what this look opens; a client that
+                    # is kept connects again.
                     stack.callback(sdk.session.session.close)
                 current = _connect(sdk)
         except exceptions.MirrorError as exc:

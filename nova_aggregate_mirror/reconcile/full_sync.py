@@ -307,7 +307,7 @@ def _retry_failing(mirror: reconciler.Reconciler,
 
 
 def add_contradictions(outcome: Outcome, errors: outcome.Errors) -> None:
-    """Add providers that cannot be mirrored, to the reason."""
+    """Record why providers cannot be mirrored."""
     failed = {Subject(PROVIDER, node): error for node, error in errors.items()}
     outcome.failed |= failed
     outcome.unwritten |= failed.keys()

@@ -159,12 +159,12 @@ class Outcome:
                     reason = exceptions.CellUnavailable.of_any(nova.cells_down)
                 self.failed.setdefault(Subject(PROVIDER, node), reason)
         elif self.failed.keys().isdisjoint(subjects):
-            # Otherwise the failure of a provider is the reason.
+            # A provider's failure, if there is one, is the reason.
             self.failed[host] = error or exceptions.NovaUnavailable(
                 'nova was not read')
         errors = filter(None, map(self.failed.get, subjects))
-        # The failure of a provider, if there is one, and not of the journal,
-        # or of a cell that may have it.
+        # The host's own cell comes first, then a provider, then another cell
+        # that may have it, and the journal last.
         self.hosts[dirty] = min(errors, default=None, key=lambda error: (
             isinstance(error, exceptions.JournalUnavailable),
             isinstance(error, exceptions.CellUnavailable)

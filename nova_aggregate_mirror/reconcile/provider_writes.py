@@ -250,26 +250,26 @@ class _Rounds:
                changes: abc.Iterable[Change]) -> frozenset[str]:
         """PUT each change; return the providers with a conflict."""
         change_of = {change.provider: change for change in changes}
-        refusals = dict[str, exceptions.MirrorError]()
+        first_errors = dict[str, exceptions.MirrorError]()
 
         def write(provider: str) -> None:
-            if provider not in refusals:
+            if provider not in first_errors:
                 try:
                     self._put(states[provider], change_of[provider], truth)
                     return
                 except exceptions.MirrorError as exc:
                     if not exc.is_repeatable:
                         raise
-                    refusals[provider] = exc
+                    first_errors[provider] = exc
                     if exc.retry_after:
                         # A short pause is made by ``isolation.ask``, which
                         # then calls this function again.
                         raise
             try:
-                self._put_again(provider, refusals[provider])
+                self._put_again(provider, first_errors[provider])
             except exceptions.OutOfTime:
                 # What took the time is the cause.
-                raise refusals[provider] from None
+                raise first_errors[provider] from None
 
         failures = self._ask(write, change_of).failures
         self._outcome.unwritten |= {

@@ -231,7 +231,7 @@ class Parts(processes.Process):
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)
         self.context = self.reconciler
-        self.unrecorded = context.Context(
+        self.without_ledger = context.Context(
             journal.Ledger(), self.source, self.placement)
         self._now = lambda: cloud.world.now
         seconds = self.limits.backoff

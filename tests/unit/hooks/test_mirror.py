@@ -50,7 +50,7 @@ class Process(processes.Process):
         self.rows, self.ledger = test.journal.rows, test.journal.ledger
         self.placement = test.placement
         self.context = test.reconciler
-        self.unrecorded = dataclasses.replace(
+        self.without_ledger = dataclasses.replace(
             self.context, ledger=journal.Ledger())
         self.limits = engines.Limits(5)
         self.source = types.SimpleNamespace(scope=scope)
@@ -117,7 +117,7 @@ class TestWithoutTheJournal(HookTest):
             # A mark, too, says all that the ledger would.
             is_recorded = bool(host) and asked[0]
             self.assertIs(
-                process.context if is_recorded else process.unrecorded,
+                process.context if is_recorded else process.without_ledger,
                 context)
             asked.append(mode.patience)
             return outcome.Outcome()
