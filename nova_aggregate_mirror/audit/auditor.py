@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit: each server's request compared with the host that it is on."""
+"""Audit of each server's request, and misplaced servers as text and JSON."""
 
 from collections import abc
 import dataclasses

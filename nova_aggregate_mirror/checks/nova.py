@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of nova's services: options, API database, hook, request filters.
+"""Checks of nova's services: options, database, hook, filters and networks.
 
 Long because nova-api and nova-scheduler read the same nova.conf.
 """

@@ -131,9 +131,11 @@ class Adapter(session.TCPKeepAliveAdapter):
         _bound_pools(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        if proxy not in self.proxy_manager:
-            _bound_pools(super().proxy_manager_for(proxy, **kwargs))
-        return self.proxy_manager[proxy]
+        exists = proxy in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **kwargs)
+        if not exists:
+            _bound_pools(manager)
+        return manager
 
     def send(self, request: requests.PreparedRequest, stream: bool = False,
              timeout: Any = None, *args: Any, **kwargs: Any

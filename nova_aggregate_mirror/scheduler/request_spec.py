@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access to nova's RequestSpec: fields that are read, conditions added."""
+"""Nova's RequestSpec: what is read, conditions added, free addresses kept."""
 
 from collections import abc
 import dataclasses
