@@ -39,7 +39,7 @@ GAUGES = {
         '1 on the agent that compares with mode = observe, and changes '
         'nothing in placement.',
 }
-"""Those without labels, which are 0 while another agent leads."""
+"""Those without labels but of audits: 0 while another agent leads."""
 COUNTERS = {
     'associations_added': 'Providers added to an aggregate.',
     'associations_removed': 'Providers removed from an aggregate.',

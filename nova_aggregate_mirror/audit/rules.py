@@ -129,7 +129,8 @@ def of_filter(name: str, compares: str = '') -> AuditRule:
     def conditions(inputs: RuleInput) -> list[constraints.Rule]:
         plugin = inputs.settings.filters.get(name)
         return constraints.rules(
-            [] if plugin is None else [plugin], inputs.request, inputs.metadata)
+            [plugin] if plugin is not None else [], inputs.request,
+            inputs.metadata)
 
     return AuditRule(name, compares,
                      lambda conf: filter_table.enabled(name, conf), conditions)

@@ -2,7 +2,8 @@
 """HTTP transport that bounds requests by the deadline, and repeats reads.
 
 A socket timeout bounds a single read, and never a body that comes byte by
-byte. Here the time left bounds all but name resolution.
+byte. Here the time left bounds all but name resolution. It is long because
+each layer of the libraries has waits of its own.
 """
 
 from collections import abc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access to placement: through nova.conf or a given SDK connection."""
+"""Access to placement, by nova.conf or as the caller opens a connection."""
 
 import atexit
 from collections import abc

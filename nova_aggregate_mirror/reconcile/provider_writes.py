@@ -59,7 +59,7 @@ class Mode:
     down: source.Down | None = None
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``. Only the given nodes of a host
-    are converged then."""
+    are converged then, and what placement has in another spelling fails."""
     retries: bool = True
     """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
