@@ -247,8 +247,9 @@ def drift(deployment: checks.Deployment) -> checks.Findings:
     # A refusal of the brake has a step of its own.
     if not (observes or judged.refused) and (
             stale or judged.select(State.MISSING)):
-        command = commands.SYNC + (' --prune' if stale else '')
-        findings += checks.warning('To repair this now, run:', command)
+        findings += checks.warning(
+            'To repair this now, run:',
+            commands.SYNC + (' --prune' if stale else ''))
     findings += _problems(judged)
     if findings:
         return findings

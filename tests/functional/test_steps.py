@@ -21,8 +21,8 @@ from tests.functional import test_fault_matrix
 from tests.unit import servers
 
 ROOT = pathlib.Path(nova_aggregate_mirror.__file__).parent
-CHECKS = 'drift', 'journal', 'nova', 'placement', 'runner'
-"""Modules with checks of the mirror; others check what nova is set to."""
+CHECKS = 'journal', 'nova', 'placement', 'runner'
+"""Modules with checks of the mirror; others read nova's aggregates."""
 FINDINGS = {'failure': 0, 'warning': 0}
 """The argument of a finding that has the step; what it announces follows."""
 
@@ -32,8 +32,11 @@ PACKAGES = 'the tests have this package: '
 USERS = 'needs the files of two users: tests.unit.journal.db.test_sqlite'
 AGENT = 'the matrix runs no agent of its own: tests.unit.checks.test_journal'
 LIMITED = 'needs other users: tests.functional.test_journal_databases'
+SET = 'what nova-scheduler is set to: tests.unit.checks.test_nova'
 CLOUD = 'followed on a real cloud: tests.cloud.situations.cases.'
 UNFOLLOWED = {
+    'Correct the name, reinstall': SET, 'For each provider, list': SET,
+    'Run:': SET, 'Set, ': SET,
     'change the request, or the metadata of the aggregates':
         CLOUD + 'aggregates',
     'delete ports, or add a subnet to a segment of the network':
