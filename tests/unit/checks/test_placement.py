@@ -281,7 +281,7 @@ class TestRights(ChecksTest):
         service.hang(methods=('PUT',))
         start = time.monotonic()
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.checks.placement.PATIENCE', 1.0))
+            'nova_aggregate_mirror.checks.placement.PATIENCE', 4.0))
         check(FAILURE, 'was silent', '(PUT /')
         self.assertLess(time.monotonic() - start, placement_service.FOR_EVER)
         service.requests.clear()
