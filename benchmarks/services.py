@@ -21,9 +21,9 @@ from tests import databases
 NAMES = ('keystone', 'placement', 'nova', 'nova_api', 'nova_cell0')
 PLACEMENT_PROCESSES = 4
 STOCK: config.Options = {'aggregate_mirror': {'mode': 'observe'}}
-"""Options that disable this package."""
-ACTIVE = 'Attached to nova\'s aggregate operations'
-"""Log message of a nova-api with this package at its start."""
+"""Options that leave the mirroring to nova."""
+LEFT_TO_NOVA = 'mode is observe, so that nova mirrors'
+"""The end of the log message of such a nova-api at its start."""
 
 
 class Void(Exception):
@@ -60,16 +60,15 @@ def _serve(module: str, port: int, threads: int) -> list[str]:
 def stock_nova_api(running: cloud.Cloud,
                    server: programs.Server | None = None
                    ) -> abc.Iterator[adapter.Adapter]:
-    """Run an additional nova-api without this package.
+    """Run an additional nova-api in which nova mirrors, not this package.
 
-    :raises Void: when this package is active in it
+    :raises Void: when this package mirrors
     """
     with running.another_nova_api('stock', STOCK, server) as nova:
         log = pathlib.Path(running.config.path('log/stock.log'))
-        if ACTIVE in log.read_text(errors='replace'):
-            raise Void(
-                'This package is active in the nova-api that must be stock '
-                'nova')
+        if LEFT_TO_NOVA not in log.read_text(errors='replace'):
+            raise Void('This package mirrors in the nova-api that is measured '
+                       'as nova')
         yield nova
 
 
