@@ -24,6 +24,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
@@ -194,8 +195,8 @@ def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
         return _examples(conf, group, [
             noun + '_name' for noun in ('project', 'project_domain')
             if not (values.get(noun + '_name') or values.get(noun + '_id'))])
-    offered = getattr(exc.__cause__, 'offered', [])
-    if not offered:
+    error = exc.__cause__
+    if not isinstance(error, library_errors.NoEndpoint) or not error.offered:
         return []
     options = conf[group]
     interfaces = options.valid_interfaces or ['public']
@@ -205,7 +206,7 @@ def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
         return region == options.region_name, interface in interfaces
 
     # Of the endpoints, one with most that is right; the region counts more.
-    region, interface = max(offered, key=right)
+    region, interface = max(error.offered, key=right)
     lines = ['[%s]' % group]
     if options.region_name and options.region_name != region:
         lines.append('region_name = %s' % region)
