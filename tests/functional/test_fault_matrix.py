@@ -192,7 +192,8 @@ KEYSTONE: dict[str, Fault] = {
         'rename it to sync_interval'),
     'no hook': Fault(
         faults.restored(faults.MIRROR, hooks=''), 'nova.conf is empty',
-        'delete it for the default, mirror, or set mode = observe'),
+        'delete it for the default, mirror; if nova\'s own mirroring is '
+        'to stay in effect, also set mode = observe'),
     'unknown hook': Fault(
         faults.option(faults.MIRROR, hooks='nothing'),
         'until this is corrected, nova mirrors host aggregates itself',
