@@ -20,8 +20,8 @@ from nova_aggregate_mirror import exceptions
 
 LOG = logging.getLogger(__name__)
 
-_NO_HOOK = ('delete it for the default, mirror; if nova\'s own mirroring is to '
-            'stay in effect, also set mode = observe')
+_NO_HOOK = ('delete it for the default, mirror; if nova\'s own mirroring is '
+            'to stay in effect, also set mode = observe')
 
 
 def override_mistakes(conf: cfg.ConfigOpts,

@@ -174,9 +174,11 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
         nova = dataclasses.replace(
             nova, cells_down=manager.cells_down,
             nodes={node: nova.nodes[node] for node in nodes})
+    request.notes.extend(_notes(request, manager))
     answer = explanation.Answer(
         {name: value for name, value in request.about.items() if value},
-        notes=[*request.notes, *_notes(request, manager)],
+        # Running the request filters may add to them.
+        notes=request.notes,
         record=request.record, stays=request.stays,
         remarks=[*manager.remarks(), *request.remarks],
         cells_down=bool(manager.cells_down))

@@ -48,6 +48,10 @@ Origins = abc.Mapping[str | frozenset[str], Origin]
 STEP = ('change the request, or the metadata of the aggregates; see '
         '"openstack aggregate list --long"')
 
+OMITTED = ('Aggregate conditions that did not fit into the query to '
+           'placement: %d. Only host filters check them, on the hosts that '
+           'placement returns; raise [aggregate_mirror] max_member_of_bytes.')
+
 
 def reason(exc: Exception) -> str:
     """Return the class and the text of an exception, without a traceback."""
@@ -217,7 +221,10 @@ def _run_filters(context: Any, request: requests.SchedulingRequest) -> Origins:
             raise _refusal(exc, origin.step) from exc
         origins |= dict.fromkeys(_conditions(spec) - before, origin)
         if isinstance(query_filter, request_filters.Narrowing):
-            for aggregates, subject in query_filter.describe(spec).items():
+            subjects, omitted = query_filter.describe(spec)
+            if omitted:
+                request.notes.append(OMITTED % omitted)
+            for aggregates, subject in subjects.items():
                 if aggregates in origins:
                     origins[aggregates] = Origin(subject.replace(
                         str(spec.project_id), tenant))

@@ -101,9 +101,10 @@ class Narrowing(QueryFilter):
         return True
 
     def describe(self, spec: request_spec.RequestSpec
-                 ) -> abc.Mapping[str | frozenset[str], str]:
-        """Return ``constraints.subjects`` of a request."""
-        return constraints.subjects(self._narrow(spec)[0])
+                 ) -> tuple[abc.Mapping[str | frozenset[str], str], int]:
+        """Return ``constraints.subjects``, and the number left out."""
+        rules, _added, left_out = self._narrow(spec)
+        return constraints.subjects(rules), left_out
 
     def _narrow(self, spec: request_spec.RequestSpec) -> tuple[
             list[constraints.Rule], constraints.MemberOf, int]:

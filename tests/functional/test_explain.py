@@ -18,10 +18,12 @@ from nova.scheduler import filters
 from nova.scheduler import request_filter
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
+from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import stored
@@ -854,6 +856,30 @@ class TestFilters(explaining.ExplainingTest):
         self.assertEqual('in other aggregates in nova than in placement',
                          self.reasons(answer)['three'])
         self.assertIn('nova does not: three.', answer.notes[0])
+
+
+class TestBudget(explaining.ExplainingTest):
+    """With a query that has no room for aggregates."""
+
+    hosts = ('one', 'two')
+    request_filters = ('flavor_extra_specs',)
+    host_filters = (cloud.GUARD,)
+
+    def setUp(self):
+        conf.register_opts(cfg.CONF)
+        # Read when nova-scheduler starts.
+        self.flags(max_member_of_bytes=0, group='aggregate_mirror')
+        super().setUp()
+
+    def test_conditions_that_do_not_fit(self):
+        self.aggregate('fast', ['one'], ssd='true')
+        answer = self.explain_flavor(self.flavor(**cloud.SSD))
+        self.assertEqual(
+            {'one': 'acceptable',
+             'two': 'in aggregates that exclude the request'},
+            self.reasons(answer))
+        self.assertIn('did not fit into the query to placement: 1. ',
+                      answer.notes[0])
 
 
 class TestSeveral(explaining.ExplainingTest):
