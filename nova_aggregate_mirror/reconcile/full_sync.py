@@ -72,6 +72,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     if not request.write:
         # The drain has only computed what placement would have by now.
         compared = compared.after(outcome.changes)
+    # Without a share to compare with, nothing stale is to be removed.
     refused = compared.refusal(request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)
@@ -84,10 +85,11 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     outcome.failed |= {Subject(UNREAD, uuid): error for uuid, error
                        in compared.unread_aggregates.items()}
     removal = _remove(mirror, compared.deleted, mode)
+    # It is about few of a provider's aggregates, and clears no failure.
     outcome.add(removal, whole=False)
     _repair(mirror, compared, request, mode, outcome)
     # The repair clears the failures of the providers that it converges.
-    _keep_unremoved(outcome, removal, compared)
+    _restore_failed_removals(outcome, removal, compared)
     pending = {association.provider for association in differences
                if association.state is associations.State.PENDING}
     # Neither a sync nor nova-compute can repair these.
@@ -101,12 +103,13 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     if request.feeds_ledger and not compared.hosts and not compared.only:
         reconciler.write_journal(outcome, lambda: mirror.ledger.observe(
             compared.nova.aggregates, compared.without_provider()))
+    drift = [association for association in differences
+             if association.state in associations.DRIFT]
     return Result(
-        outcome, compared.requested_nova(),
-        associations.after_sync(differences, outcome, compared.nova),
-        [association for association in differences
-         if association.state in associations.DRIFT], refused,
-        removable=removable, request=request)
+        outcome, nova=compared.requested_nova(),
+        associations=associations.after_sync(
+            differences, outcome, compared.nova),
+        drift=drift, refused=refused, removable=removable, request=request)
 
 
 def of_hosts(context: context.Context, hosts: frozenset[str],
@@ -239,8 +242,8 @@ def _silent(outcome: Outcome) -> dict[str, exceptions.MirrorError]:
             if subject.kind == PROVIDER and error.is_outage}
 
 
-def _keep_unremoved(outcome: Outcome, removal: Outcome,
-                    compared: comparison.Comparison) -> None:
+def _restore_failed_removals(outcome: Outcome, removal: Outcome,
+                             compared: comparison.Comparison) -> None:
     """Restore failures to remove aggregates that providers still have.
 
     The repair has cleared them where it was successful about others.

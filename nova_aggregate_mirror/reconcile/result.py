@@ -92,8 +92,8 @@ class Result:
     def judgement(self) -> str:
         """``success``, ``partial``, or ``failure`` if nothing was compared.
 
-        Log, metrics, summary and report follow it, and so does the exit status
-        except for what is pending and for the drift of a dry run.
+        Log, metrics, summary and report follow it. The exit status also tells
+        of an interruption, of what is pending and of the drift of a dry run.
         """
         if self.not_compared:
             return 'failure'

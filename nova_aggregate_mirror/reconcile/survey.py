@@ -148,23 +148,25 @@ def read_memberships(placement: client.Client, used: frozenset[str],
 def _by_provider(placement: client.Client, used: frozenset[str],
                  unused: frozenset[str], each: isolation.Each
                  ) -> dict[str, set[str]]:
-    """Return the providers of aggregates if this takes fewer requests.
+    """Ask each provider for its aggregates, if that takes fewer requests.
 
-    What it cannot tell is left out: all, after a request that failed.
+    :returns: aggregate to providers, without those that have to be asked for
+        by aggregate: all of them, if that takes no more requests or if the
+        request for a provider failed
     """
-    by_aggregate = len(used) + math.ceil(len(unused - used) / client.MANY)
-    # A request for each provider, and one for their list.
-    if placement.provider_count + 1 >= by_aggregate:
+    requests = len(used) + math.ceil(len(unused - used) / client.MANY)
+    # The other way takes one for each provider, and one for their list.
+    if placement.provider_count + 1 >= requests:
         return {}
     providers = placement.providers()
     placement.provider_count = len(providers)
-    if len(providers) + 1 >= by_aggregate:
+    if len(providers) + 1 >= requests:
         return {}
     answers = _ask(placement, placement.get, sorted(providers), each)
     if answers.failures:
         if any(not isinstance(error, exceptions.ProviderNotFound)
                for error in answers.failures.values()):
-            # The next pass does not read all the others in vain.
+            # It may fail in the next pass, too, which asks by aggregate then.
             placement.provider_count = math.inf
         return {}
     members: dict[str, set[str]] = {uuid: set() for uuid in used | unused}
@@ -173,7 +175,8 @@ def _by_provider(placement: client.Client, used: frozenset[str],
         for uuid in state.aggregates & members.keys():
             members[uuid].add(provider)
         unknown |= state.aggregates - members.keys()
-    # Whether placement finds another spelling depends on its database.
+    # A provider has another spelling of these: whether placement finds it by
+    # nova's depends on placement's database, so placement is asked.
     ambiguous = set(map(uuids.canonical, unknown))
     return {uuid: providers for uuid, providers in members.items()
             if uuids.canonical(uuid) not in ambiguous}
@@ -300,8 +303,8 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
     This takes a request per provider.
 
     :param result: gets the aggregates, in ``kept``, and the failures
-    :returns: those that only compute nodes are in, none of which shares; none
-        if that could not be read
+    :returns: those whose providers are all compute nodes that share nothing
+        with others; empty if that could not be read
     """
     nodes = sorted(compared.nodes)
     context.display.step('Reading the aggregates of %s' % plurals.count(
@@ -319,10 +322,12 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
     outage: exceptions.MirrorError | None = None
     while nodes and not outage:
         batch, nodes = nodes[:context.batch], nodes[context.batch:]
-        answers = context.placement.ask(read, batch, context.each, math.inf)
+        answers = context.placement.ask(
+            read, batch, context.each, patience=math.inf)
         outage = answers.outage
         result.kept |= answers.results
         failures |= answers.failures
+        # After an outage the other batches are not asked either.
         reason = outage or answers.silence
         if reason:
             unasked = answers.unasked(batch + nodes if outage else batch)

@@ -119,20 +119,22 @@ class DatabaseSource(host_database.HostSource):
             mapped = {host: by_id[cell_id] for host, cell_id
                       in api.execute(MAPPED) if cell_id in by_id}
             members = aggregates.members
-            # A member may have another spelling than the host.
-            any_case = (api.execute(SPELLINGS)
-                        if members.keys() - mapped.keys() else ())
-            spellings = {host.casefold(): host for host, in any_case}
+            # Members without a mapping that is spelled like them may have one
+            # that MySQL, which ignores case, takes for theirs.
+            spelled = (api.execute(SPELLINGS)
+                       if members.keys() - mapped.keys() else ())
+            spellings = {host.casefold(): host for host, in spelled}
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), _every_node), full=True)
         homes = {host: cell.name for host, cell in mapped.items()}
         located = host_database.snapshot(
             aggregates, rows, homes, down, members)
-        in_other_cells = {row.host for row in rows} - {
+        # Hosts with compute nodes only in cells that they are not mapped to.
+        misplaced = {row.host for row in rows} - {
             row.host for row in rows if homes.get(row.host) == row.cell}
         unmapped = frozenset(
             host for host in members if host not in homes
-            or (host in in_other_cells and homes[host] not in down))
+            or (host in misplaced and homes[host] not in down))
         # Nova looks up a host mapping in MySQL, which ignores case.
         mapped_names = {host.casefold() for host in homes}
         nodes_unmapped = frozenset(
@@ -143,7 +145,8 @@ class DatabaseSource(host_database.HostSource):
             cells=len(by_id))
         if not nova.lost():
             return nova
-        # Services, and nodes with their names instead of UUIDs.
+        # To tell why hosts are lost, the services are read, too, and the names
+        # of compute nodes.
         host_rows, silent = self._cells.rows(dict.fromkeys(
             (cell for cell in by_id.values() if cell.name not in down),
             _hosts), full=True)

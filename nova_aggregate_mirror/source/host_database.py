@@ -64,25 +64,26 @@ class HostSource:
         with self._api.reading() as api:
             answer = api.execute(
                 statements.HOSTS, {'id': aggregate_id, 'some': [host]}).all()
-            # MySQL compares names without case, and so does nova when it
-            # changes the memberships of the host. Other rows have no cell.
+            # A row is a host mapping, a membership, or, without a member, the
+            # aggregate that was asked for. Only host mappings have a cell,
+            # and its ID.
             mapped = {row.host: cells.cell_of(row) for row in answer
                       if row.id is not None}
-            hosts = frozenset(mapped) or frozenset({host})
+            # MySQL compares names without case, and so does nova when it
+            # changes the memberships of the host.
+            spellings = frozenset(mapped) or frozenset({host})
             candidates = sorted(set(mapped.values()))
             if host and not candidates:
                 candidates = self._cells.all(api)
-        # The row of the aggregate that is given by its ID has no member.
-        members = {*hosts, None}
-        others = [row for row in answer
-                  if row.id is None and row.member in members]
+        aggregates = [row for row in answer if row.id is None
+                      and (row.member is None or row.member in spellings)]
         uuid = next(
-            (row.aggregate for row in others if row.member is None), '')
+            (row.aggregate for row in aggregates if row.member is None), '')
         nova = source.Nova.of_aggregates(
             (row.aggregate_id, row.aggregate, row.aggregate_name, row.member)
-            for row in others)
+            for row in aggregates)
         queries = dict.fromkeys(
-            candidates, functools.partial(_find_nodes, hosts=hosts))
+            candidates, functools.partial(_find_nodes, hosts=spellings))
         rows, down = self._cells.rows(queries) if host else ([], {})
         nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
         return source.Scope(

@@ -156,14 +156,14 @@ def read_schema(connection: sa.engine.Connection) -> Schema:
     if inspector.has_table(STAMP):
         version = connection.scalar(sa.text(
             'SELECT version_num FROM ' + STAMP))
-    # After the version, which is stored last: in the other order, a migration
-    # that ends between the reads would look like another program's.
+    # The version is read first, as a migration stores it last. Read second, it
+    # could be that of a migration whose tables were not seen yet.
     tables = frozenset(name for name in inspector.get_table_names()
                        # SQLite's own, which older SQLAlchemy also lists.
                        if not name.startswith('sqlite_'))
-    # A journal has the table of its rows before it has a version. Until then,
-    # a migration that was interrupted has left only tables of this release.
-    if dirty.name not in tables and (version or tables - OWN):
+    # Without a version, no migration has run, or one was interrupted.
+    is_unfinished = not version and tables <= OWN
+    if dirty.name not in tables and not is_unfinished:
         raise _wrong(connection, tables, ROWS)
     return Schema(tables, version)
 
