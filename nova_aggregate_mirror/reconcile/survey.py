@@ -188,7 +188,8 @@ def _ask(placement: client.Client,
          ) -> isolation.Answers[isolation.Item, isolation.Result]:
     """Send the requests; raise an error if not all of them were sent."""
     # A long answer takes time: each request has all of the deadline.
-    answers = isolation.ask(request, items, each, placement.probe, math.inf)
+    answers = isolation.ask(request, items, each, placement.probe,
+                            patience=math.inf)
     if answers.outage:
         raise answers.outage
     if answers.silence and answers.unasked(items):
