@@ -155,24 +155,14 @@ def _server(row: Any, move: Any) -> audit.PlacedServer:
         move and dates.epoch(move.updated_at))
 
 
-class Unreadable(Exception):
-    """Nova cannot read the request, with the reason."""
-
-
 def parse(text: str) -> constraints.ServerRequest:
     """Parse the JSON of a RequestSpec, as far as aggregates restrict it.
 
-    Nova's objects have to be registered.
-
-    :raises Unreadable: it is of a later nova, or damaged
+    Nova's objects have to be registered. One of ``request_spec.UNREADABLE`` is
+    raised if it is of a later nova, or damaged.
     """
-    if not text:
-        raise Unreadable('nova has none')
-    try:
-        spec = objects.RequestSpec.obj_from_primitive(json.loads(text))
-        return request_spec.request(spec)
-    except request_spec.UNREADABLE as exc:
-        raise Unreadable('%s: %s' % (type(exc).__name__, exc)) from exc
+    spec = objects.RequestSpec.obj_from_primitive(json.loads(text))
+    return request_spec.request(spec)
 
 
 class RequestCache:
@@ -260,9 +250,8 @@ class DatabaseAudit:
             [*own_rules, *other_rules], aggregates, settings,
             sorted(past, key=lambda sync: sync.ended), zone,
             conf.default_availability_zone, can_unpin=can_unpin)
-        self._segments = (
-            SegmentReader(conf, placement, aggregates.names)
-            if 'segment' in names else None)
+        self._segments = SegmentReader(
+            conf, placement, aggregates.names) if 'segment' in names else None
         self._requests = RequestCache()
         self.totals = self._auditor.totals
         self.totals.by_rule.update(dict.fromkeys(names, 0))
@@ -279,8 +268,7 @@ class DatabaseAudit:
         """
         for servers, requests in self.source.pages(hosts, project):
             audited = list(self._audited(servers, requests))
-            suspects = self._auditor.suspects(audited)
-            if suspects:
+            if suspects := self._auditor.suspects(audited):
                 # A host may have been added to a zone, and used, meanwhile.
                 self._auditor.refresh(
                     metadata.read_all(self._database, suspects), suspects)
@@ -292,15 +280,14 @@ class DatabaseAudit:
         segments = self._segments.read(
             [server.uuid for server in servers]) if self._segments else {}
         for server in servers:
-            request, error = None, ''
+            request, error = None, 'nova has none'
             try:
-                request = self._requests.parse(
-                    requests.get(server.uuid, ''), server.uuid)
-            except Unreadable as exc:
-                error = str(exc)
+                if text := requests.get(server.uuid):
+                    request = self._requests.parse(text, server.uuid)
+            except request_spec.UNREADABLE as exc:
+                error = '%s: %s' % (type(exc).__name__, exc)
             yield auditor.AuditedServer(
-                server, request, error,
-                segments.get(server.uuid, frozenset()))
+                server, request, error, segments.get(server.uuid, frozenset()))
 
 
 def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]

@@ -13,6 +13,7 @@ import testtools
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.scheduler import request_spec
 from tests import neutron_service
 from tests import patience
 from tests.scheduling import worlds
@@ -35,8 +36,7 @@ class TestParse(testtools.TestCase):
                 SPEC % '{"num_instances": NaN}',
                 SPEC.replace('1.14', '9.0') % '{}',
                 SPEC.replace('RequestSpec', 'NoSuchObject') % '{}'):
-            self.assertRaises(readers.Unreadable,
-                              readers.parse, text)
+            self.assertRaises(request_spec.UNREADABLE, readers.parse, text)
 
 
 class TestRequests(testtools.TestCase):
