@@ -3,7 +3,6 @@
 
 from collections import abc
 import datetime
-import operator
 from typing import Any
 import urllib.parse
 
@@ -19,9 +18,8 @@ from nova_aggregate_mirror.source import api
 PINNED = '2.96'
 """The first microversion with ``pinned_availability_zone`` (29.0, Caracal)."""
 
-WITHOUT_PINNED = (
-    'use "%s", or nova 29.0 (Caracal) or later, which shows the zone of '
-    'servers' % commands.AUDIT)
+WITHOUT_PINNED = ('use "%s", or nova 29.0 (Caracal) or later, which shows '
+                  'the zone of servers' % commands.AUDIT)
 
 PAGE = 500
 """Servers per request; nova-api may return fewer."""
@@ -70,7 +68,7 @@ class ApiServers:
         moves = [(at, kind) for host, at, kind in self._api.entries(
             '/os-migrations?instance_uuid=' + server.uuid, 'migrations',
             _move) if host == server.host]
-        at, kind = max(moves, key=operator.itemgetter(0), default=(0.0, None))
+        at, kind = max(moves, key=lambda move: move[0], default=(0.0, None))
         return audit.with_move(server, kind, at)
 
 

@@ -102,7 +102,7 @@ class Auditor:
 
     def __post_init__(self) -> None:
         self._rules = functools.lru_cache(RULES_CACHED)(self._rules_of)
-        self._interned: dict[frozenset[str], frozenset[str]] = {}
+        self._intern = functools.cache(frozenset[str])
 
     def refresh(self, aggregates: keyed_aggregates.Aggregates,
                 hosts: abc.Collection[str]) -> None:
@@ -177,10 +177,9 @@ class Auditor:
         for audit_rule in self.audit_rules:
             for rule in audit_rule.conditions(inputs):
                 # Most share the large set that restricts other tenants.
-                restricting = self._interned.setdefault(
-                    rule.restricting, rule.restricting)
-                conditions.append((audit_rule.name, dataclasses.replace(
-                    rule, restricting=restricting)))
+                rule = dataclasses.replace(
+                    rule, restricting=self._intern(rule.restricting))
+                conditions.append((audit_rule.name, rule))
         return conditions
 
 

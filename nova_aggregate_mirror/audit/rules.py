@@ -20,13 +20,11 @@ ZONE_KEYS = keyed_aggregates.Keys(frozenset({constraints.ZONE}))
 Segments = frozenset[tuple[str, frozenset[str]]]
 """Segments that a server has addresses of, each with its host aggregates."""
 
-_MOVES = {
-    audit.LIVE: 'a live migration', 'evacuation': 'an evacuation',
-    'migration': 'a cold migration', 'resize': 'a resize'}
+_MOVES = {audit.LIVE: 'a live migration', 'evacuation': 'an evacuation',
+          'migration': 'a cold migration', 'resize': 'a resize'}
 
-PINNED = audit.Event(
-    audit.REQUESTED, 'a user requested the zone, or [DEFAULT] '
-    'default_schedule_zone is set in nova-api')
+PINNED = audit.Event(audit.REQUESTED, 'a user requested the zone, or '
+                     '[DEFAULT] default_schedule_zone is set in nova-api')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,10 +125,9 @@ def of_filter(name: str, compares: str = '') -> AuditRule:
     """Return the rule of a request filter; none applies without the filter."""
 
     def conditions(inputs: RuleInput) -> list[constraints.Rule]:
-        plugin = inputs.settings.filters.get(name)
-        return constraints.rules(
-            [plugin] if plugin is not None else [], inputs.request,
-            inputs.metadata)
+        filters = inputs.settings.filters
+        plugins = [filters[name]] if name in filters else []
+        return constraints.rules(plugins, inputs.request, inputs.metadata)
 
     return AuditRule(name, compares,
                      lambda conf: filter_table.enabled(name, conf), conditions)
@@ -203,8 +200,7 @@ def cause(server: audit.PlacedServer, rule: constraints.Rule, forced: bool,
           aggregates: keyed_aggregates.Aggregates,
           syncs: abc.Sequence[PastSync] = ()) -> audit.Event:
     """Return the cause, as far as nova and the history of syncs show it."""
-    change = _change(server, rule, aggregates)
-    if change:
+    if change := _change(server, rule, aggregates):
         return change
     arrived = server.arrived
     drift = _drift(arrived, syncs)
@@ -261,10 +257,9 @@ def _drift(arrived: float | None, syncs: abc.Sequence[PastSync]) -> str:
     first = next((sync for sync in syncs if sync.ended >= arrived), None)
     if first is None or not first.differences:
         return ''
+    count = plurals.count(first.differences, 'association')
     return (' while placement differed from nova: the full sync of %s '
-            'repaired %s' % (
-                dates.iso(first.ended),
-                plurals.count(first.differences, 'association')))
+            'repaired %s' % (dates.iso(first.ended), count))
 
 
 def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
