@@ -158,8 +158,7 @@ class MemberOf:
         groups = ['in:' + ','.join(group) for group in self.required]
         if self.forbidden:
             groups.append('!in:' + ','.join(self.forbidden))
-        parameters = [('member_of', group) for group in groups]
-        return len(parse.urlencode(parameters))
+        return len(parse.urlencode({'member_of': groups}, doseq=True))
 
     def __or__(self, other: 'MemberOf') -> 'MemberOf':
         return MemberOf(self.required + other.required,
@@ -188,8 +187,7 @@ def narrow(rules: list[Rule], overlaps: abc.Collection[frozenset[str]],
     forbidden = sorted(_forbidden(rules, overlaps) - query.forbidden)
 
     def forbidding(count: int) -> MemberOf:
-        first = frozenset(forbidden[:count])
-        return added | MemberOf(forbidden=first)
+        return added | MemberOf(forbidden=frozenset(forbidden[:count]))
 
     fitting = bisect.bisect_right(
         range(1, len(forbidden) + 1), budget,

@@ -32,8 +32,7 @@ def all_filters() -> list[type]:
 
     :raises SystemExit: when an option is invalid, after logging the reason
     """
-    refused = exceptions.failure_of(install)
-    if refused:
+    if refused := exceptions.failure_of(install):
         # Do not start without isolation. A traceback would hide the reason.
         LOG.critical('nova-scheduler does not start: %s', refused)
         raise SystemExit(1)

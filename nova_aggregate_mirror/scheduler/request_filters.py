@@ -35,6 +35,10 @@ from nova_aggregate_mirror.source import metadata
 
 LOG = logging.getLogger(__name__)
 
+Metadata = constraints.Metadata
+Rule = constraints.Rule
+ServerRequest = constraints.ServerRequest
+
 
 class QueryFilter:
     """A request filter that nova calls before each query to placement."""
@@ -107,7 +111,7 @@ class Narrowing(QueryFilter):
         return constraints.subjects(rules), left_out
 
     def _narrow(self, spec: request_spec.RequestSpec) -> tuple[
-            list[constraints.Rule], constraints.MemberOf, int]:
+            list[Rule], constraints.MemberOf, int]:
         """Return rules, conditions to add, and the number left out."""
         if request_spec.forced(spec):
             return [], constraints.MemberOf(), 0
@@ -146,19 +150,16 @@ class FlavorExtraSpecs:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
 
-    def keys(self, request: constraints.ServerRequest
-             ) -> keyed_aggregates.Keys:
+    def keys(self, request: ServerRequest) -> keyed_aggregates.Keys:
         return keyed_aggregates.Keys(frozenset(
             constraints.extra_spec_keys(request.extra_specs).values()))
 
-    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
+    def texts(self, request: ServerRequest) -> frozenset[str]:
         return frozenset()
 
-    def rules(self, request: constraints.ServerRequest,
-              metadata: constraints.Metadata) -> list[constraints.Rule]:
+    def rules(self, request: ServerRequest, metadata: Metadata) -> list[Rule]:
         keys = constraints.extra_spec_keys(request.extra_specs)
-        return [_extra_spec_rule(name, key, request.extra_specs[name],
-                                 metadata)
+        return [_extra_spec_rule(name, key, request, metadata)
                 for name, key in sorted(keys.items())]
 
 
@@ -170,23 +171,20 @@ class TenantIsolation:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._suffixes = _isolates_by_suffix()
 
-    def keys(self, request: constraints.ServerRequest
-             ) -> keyed_aggregates.Keys:
+    def keys(self, request: ServerRequest) -> keyed_aggregates.Keys:
         return constraints.TENANT_KEYS
 
-    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
+    def texts(self, request: ServerRequest) -> frozenset[str]:
         return frozenset({request.project or ''})
 
-    def rules(self, request: constraints.ServerRequest,
-              metadata: constraints.Metadata) -> list[constraints.Rule]:
+    def rules(self, request: ServerRequest, metadata: Metadata) -> list[Rule]:
         tenants = {uuid: self._tenants(aggregate)
                    for uuid, aggregate in metadata.items()}
         matching = frozenset(uuid for uuid, projects in tenants.items()
                              if request.project in projects)
         restricting = frozenset(filter(tenants.get, tenants))
-        return [constraints.Rule(
-            'tenant %s' % request.project, matching, restricting,
-            keys=constraints.TENANT_KEYS)]
+        return [Rule('tenant %s' % request.project, matching, restricting,
+                     keys=constraints.TENANT_KEYS)]
 
     def _tenants(self, aggregate: abc.Mapping[str, str]) -> frozenset[str]:
         keys = [key for key in aggregate if key == constraints.TENANT
@@ -205,19 +203,17 @@ class _RequiredValues:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
 
-    def values(self, request: constraints.ServerRequest) -> dict[str, str]:
+    def values(self, request: ServerRequest) -> dict[str, str]:
         """Return the required value of each key."""
         raise NotImplementedError
 
-    def keys(self, request: constraints.ServerRequest
-             ) -> keyed_aggregates.Keys:
+    def keys(self, request: ServerRequest) -> keyed_aggregates.Keys:
         return keyed_aggregates.Keys(frozenset(self.values(request)))
 
-    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
+    def texts(self, request: ServerRequest) -> frozenset[str]:
         return frozenset(self.values(request).values())
 
-    def rules(self, request: constraints.ServerRequest,
-              metadata: constraints.Metadata) -> list[constraints.Rule]:
+    def rules(self, request: ServerRequest, metadata: Metadata) -> list[Rule]:
         return [constraints.value_rule(
             self.subject % {'key': key, 'value': value}, key, value, metadata)
             for key, value in sorted(self.values(request).items())]
@@ -229,7 +225,7 @@ class ImageProperties(_RequiredValues):
     on_rebuild = True
     subject = 'the image property %(key)s'
 
-    def values(self, request: constraints.ServerRequest) -> dict[str, str]:
+    def values(self, request: ServerRequest) -> dict[str, str]:
         namespace = self._option('namespace', '')
         prefix = namespace and namespace + self._option('separator', '.')
         return {name: value for name, value in request.image.items()
@@ -246,7 +242,7 @@ class TypeAffinity(_RequiredValues):
 
     subject = 'flavor %(value)s'
 
-    def values(self, request: constraints.ServerRequest) -> dict[str, str]:
+    def values(self, request: ServerRequest) -> dict[str, str]:
         return {constraints.FLAVOR: request.flavor}
 
 
@@ -258,7 +254,7 @@ class DefaultZone(_RequiredValues):
 
     subject = 'zone %(value)s'
 
-    def values(self, request: constraints.ServerRequest) -> dict[str, str]:
+    def values(self, request: ServerRequest) -> dict[str, str]:
         return {constraints.ZONE: request.zone} if (
             request.zone == self._conf.default_availability_zone) else {}
 
@@ -274,9 +270,8 @@ def load(conf: cfg.ConfigOpts) -> tuple[
     option_values.check(conf)
     loaded = plugins.load(filter_table.NAMESPACE, filter_table.OPTION,
                           filter_table.configured(conf), conf)
-    unchecked = filter_table.unchecked(
-        loaded, conf.filter_scheduler.enabled_filters)
-    if unchecked:
+    if unchecked := filter_table.unchecked(
+            loaded, conf.filter_scheduler.enabled_filters):
         raise exceptions.InvalidConfiguration(
             'no host filter checks the hosts of the [aggregate_mirror] '
             'request_filters %s: add %s to [filter_scheduler] '
@@ -287,16 +282,15 @@ def load(conf: cfg.ConfigOpts) -> tuple[
             if plugin not in queries], queries
 
 
-def _extra_spec_rule(name: str, key: str, requested: str,
-                     metadata: constraints.Metadata) -> constraints.Rule:
+def _extra_spec_rule(name: str, key: str, request: ServerRequest,
+                     metadata: Metadata) -> Rule:
     def matches(aggregate: abc.Mapping[str, str]) -> bool:
-        return any(_matches(value, requested)
+        return any(_matches(value, request.extra_specs[name])
                    for value in constraints.values(aggregate, key))
 
-    return constraints.Rule(
-        "the flavor's extra spec %s" % name,
-        constraints.aggregates_with(metadata, matches), required=True,
-        keys=keyed_aggregates.Keys(frozenset({key})))
+    return Rule("the flavor's extra spec %s" % name,
+                constraints.aggregates_with(metadata, matches), required=True,
+                keys=keyed_aggregates.Keys(frozenset({key})))
 
 
 def _matches(value: str, requested: str) -> bool:

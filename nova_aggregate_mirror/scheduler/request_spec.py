@@ -79,8 +79,7 @@ def request(spec: RequestSpec) -> constraints.ServerRequest:
     """Read the fields that aggregates can restrict; unset fields are empty."""
     flavor = spec.flavor
     return constraints.ServerRequest(
-        project=_field(spec, 'project_id'),
-        flavor=flavor.name,
+        project=_field(spec, 'project_id'), flavor=flavor.name,
         extra_specs=_field(flavor, 'extra_specs') or {},
         image=_properties(spec),
         zone=_field(spec, 'availability_zone') or '',
@@ -90,12 +89,11 @@ def request(spec: RequestSpec) -> constraints.ServerRequest:
 def ports(spec: RequestSpec) -> tuple[list[str], list[str]]:
     """Return the networks of new ports without an address, and old ports."""
     networks, existing = [], []
-    for requested in _field(spec, 'requested_networks') or ():
-        if _field(requested, 'port_id'):
-            existing.append(requested.port_id)
-        elif _field(requested, 'network_id') and not (
-                _field(requested, 'address')):
-            networks.append(requested.network_id)
+    for network in _field(spec, 'requested_networks') or ():
+        if _field(network, 'port_id'):
+            existing.append(network.port_id)
+        elif _field(network, 'network_id') and not _field(network, 'address'):
+            networks.append(network.network_id)
     return networks, existing
 
 

@@ -71,10 +71,9 @@ class SegmentAddresses(request_filters.QueryFilter):
             segments = {subnet.segment for subnet in subnets}
             full = {segment for segment, free in limits.items() if not free}
             if full == segments:
-                names = ', '.join(sorted(segments))
                 raise constraints.Unsatisfiable(
                     'no segment of network %s has enough free addresses (%s)'
-                    % (network, names))
+                    % (network, ', '.join(sorted(segments))))
             aggregates = (self._required_aggregates(spec, network, segments)
                           if limits else None)
             if not aggregates:
