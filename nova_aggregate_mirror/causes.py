@@ -92,16 +92,14 @@ NO_CONNECTION = Cause(
     'let this host reach host and port in {address}, through each firewall')
 TLS = Cause('tls_failed', 'failed the TLS handshake%s',
             'let {address} agree with the TLS settings of {server}')
-_CERTIFICATE = Cause(
-    'certificate_refused', 'has a certificate that is not accepted: %s',
-    'renew the certificate')
+_CERTIFICATE = Cause('certificate_refused', 'has a certificate that is not '
+                     'accepted: %s', 'renew the certificate')
 _AUTHORITY = 'set {cafile} to the file of the authority that signed it'
 _OTHER_NAME = ('let its certificate have that name; if {address} should have '
                'another host, correct it')
-_CERTIFICATES = {
-    9: 'correct the clock of this host',
-    **dict.fromkeys((2, 18, 19, 20, 21), _AUTHORITY),
-    **dict.fromkeys((62, 64), _OTHER_NAME)}
+_CERTIFICATES = {9: 'correct the clock of this host',
+                 **dict.fromkeys((2, 18, 19, 20, 21), _AUTHORITY),
+                 **dict.fromkeys((62, 64), _OTHER_NAME)}
 """Steps by OpenSSL's codes."""
 PROXY = Cause('proxy_failed', 'is behind the proxy %s, which %s',
               'if this host reaches {address} without a proxy, name its host '
@@ -292,10 +290,8 @@ def not_again(cause: Cause) -> Cause:
 def module_missing(name: str) -> Cause:
     """Return the row for a Python module that is not installed."""
     cause = _MODULE.with_detail(name)
-    if name not in _DRIVERS:
-        return cause
-    return dataclasses.replace(
-        cause, step='install the package %s in this Python environment' % name)
+    step = 'install the package %s in this Python environment' % name
+    return dataclasses.replace(cause, step=step) if name in _DRIVERS else cause
 
 
 def url_unusable(driver: str, parameters: str, reason: str) -> Cause:

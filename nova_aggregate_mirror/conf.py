@@ -183,7 +183,6 @@ def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
     from oslo_db import options as db_options
     # They are nova's own objects: changed in place, they would change nova.
     options: list[cfg.Opt] = copy.deepcopy(db_options.database_opts)
-    cfg.set_defaults(
-        options,
-        connection='sqlite:///$state_path/aggregate_mirror/journal.sqlite')
+    cfg.set_defaults(options, connection=(
+        'sqlite:///$state_path/aggregate_mirror/journal.sqlite'))
     return [(GROUP, OPTS), (DATABASE_GROUP, options)]

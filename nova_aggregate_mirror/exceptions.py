@@ -103,10 +103,9 @@ class MirrorError(Exception):
                  consequence: str = '', step: str = '', kind: str = ''
                  ) -> None:
         super().__init__(observation)
+        name = re.sub('(?<!^)(?=[A-Z])', '_', type(self).__name__).lower()
         self.failure = Failure(
-            kind or re.sub(
-                '(?<!^)(?=[A-Z])', '_', type(self).__name__).lower(),
-            observation, party, occasion, consequence, step)
+            kind or name, observation, party, occasion, consequence, step)
 
     @classmethod
     def of(cls, cause: causes.Cause, party: causes.Party, occasion: str = ''

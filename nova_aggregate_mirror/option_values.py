@@ -20,13 +20,15 @@ from nova_aggregate_mirror import exceptions
 
 LOG = logging.getLogger(__name__)
 
+InvalidConfiguration = exceptions.InvalidConfiguration
+
 _NO_HOOK = ('delete it for the default, mirror; if nova\'s own mirroring is '
             'to stay in effect, also set mode = observe')
 
 
 def override_mistakes(conf: cfg.ConfigOpts,
                       values: abc.Mapping[Any, Any] | None = None
-                      ) -> abc.Mapping[Any, exceptions.InvalidConfiguration]:
+                      ) -> abc.Mapping[Any, InvalidConfiguration]:
     """Give options with invalid values those in ``values``, or the default.
 
     A name that is no option is only logged. Both map section and option.
@@ -35,8 +37,7 @@ def override_mistakes(conf: cfg.ConfigOpts,
         LOG.warning('Not used: %s', text)
     mistakes = {}
     for group, option in list_options():
-        mistake = _mistake(conf, group, option)
-        if mistake:
+        if mistake := _mistake(conf, group, option):
             mistakes[group, option.dest] = mistake
             # Nova-api reads every option again to log it, and would fail to
             # start.
@@ -50,13 +51,11 @@ def check(conf: cfg.ConfigOpts) -> None:
 
     :raises InvalidConfiguration: names each option with an invalid value
     """
-    mistakes = '; '.join(map(str, override_mistakes(conf).values()))
-    if mistakes:
-        raise exceptions.InvalidConfiguration(mistakes)
+    if mistakes := '; '.join(map(str, override_mistakes(conf).values())):
+        raise InvalidConfiguration(mistakes)
 
 
-def of_error(conf: cfg.ConfigOpts, error: cfg.Error
-             ) -> exceptions.InvalidConfiguration:
+def of_error(conf: cfg.ConfigOpts, error: cfg.Error) -> InvalidConfiguration:
     """Return the error for what oslo.config raises about any option."""
     for _file, group, name, _value in entries(conf):
         section = None if group == 'DEFAULT' else group
@@ -66,8 +65,7 @@ def of_error(conf: cfg.ConfigOpts, error: cfg.Error
             if str(exc) == str(error):
                 option = conf._get_opt_info(name, section)['opt']
                 return _invalid(conf, group, option, exc)
-    return exceptions.InvalidConfiguration(
-        'the configuration cannot be used: %s' % error)
+    return InvalidConfiguration('the configuration cannot be used: %s' % error)
 
 
 def unknown_names(conf: cfg.ConfigOpts) -> list[str]:
@@ -110,7 +108,7 @@ def entries(conf: cfg.ConfigOpts) -> abc.Iterator[tuple[str, str, str, str]]:
 
 
 def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
-             ) -> exceptions.InvalidConfiguration | None:
+             ) -> InvalidConfiguration | None:
     """Return the error for an option, if its value cannot be used."""
     try:
         value = conf[group][option.dest]
@@ -129,15 +127,13 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
     lacks_hook = option.name == 'hooks' and not elements
     if not lacks_hook and (may_be_empty or not is_empty):
         return None
-    return exceptions.InvalidConfiguration(
+    return InvalidConfiguration(
         '%s is empty' % _place(conf, group, option)[0],
         step=_NO_HOOK if lacks_hook else 'delete it; the default then applies')
 
 
 def _invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt,
-             error: Exception | None = None
-             ) -> exceptions.InvalidConfiguration:
-    """Return the error for a value that cannot be used."""
+             error: Exception | None = None) -> InvalidConfiguration:
     place, value = _place(conf, group, option)
     text = ('%s cannot be used' % place if value is None or option.secret
             else '%s is "%s"' % (place, value))
@@ -146,7 +142,7 @@ def _invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt,
         # Without the text about where oslo.config has read it.
         text += ' (%s)' % (error.__context__ if isinstance(
             error, cfg.ConfigSourceValueError) else error)
-    return exceptions.InvalidConfiguration(
+    return InvalidConfiguration(
         text, step='set it to ' + expected if expected else 'correct it')
 
 
