@@ -81,9 +81,8 @@ class Association:
     @property
     def in_nova(self) -> bool:
         """Check whether nova, or some hosts of the compute node, want it."""
-        return self.state in (
-            State.MISSING, State.DISPUTED, State.UNKNOWN, State.NO_NODE,
-            State.PENDING, State.IN_SYNC)
+        return self.state in (State.MISSING, State.DISPUTED, State.UNKNOWN,
+                              State.NO_NODE, State.PENDING, State.IN_SYNC)
 
     @property
     def pair(self) -> Pair:

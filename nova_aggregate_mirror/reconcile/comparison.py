@@ -91,10 +91,9 @@ class Comparison:
         if self.hosts:
             # A sync of some hosts removes no whole aggregate.
             return frozenset()
-        return frozenset(
-            uuid for uuid, entry in self.ledger.items()
-            if uuid in self.present and uuid not in self.nova.aggregates
-            and entry.deleted == deleted)
+        absent = self.present & self.ledger.keys() - self.nova.aggregates
+        return frozenset(uuid for uuid in absent
+                         if self.ledger[uuid].deleted == deleted)
 
     @functools.cached_property
     def changes(self) -> list[outcome.Change]:
@@ -121,7 +120,6 @@ class Comparison:
         return contradictions
 
     def _claim(self, node: str, uuid: str) -> str:
-        """Describe a disputed aggregate."""
         members = [host for host in sorted(self.nova.hosts_of(node))
                    if uuid in self.nova.members.get(host, ())]
         return 'only %s is in aggregate %s (%s), which is not changed' % (
@@ -129,10 +127,9 @@ class Comparison:
 
     def disputes(self) -> source.Memberships:
         """Map providers to the requested aggregates that are disputed."""
-        disputes = {
-            node: self.requested(self.nova.disputed(node))
-            for node in self.nova.shared.keys() & self.nodes
-            & self.current.keys()}
+        nodes = self.nova.shared.keys() & self.nodes & self.current.keys()
+        disputes = {node: self.requested(self.nova.disputed(node))
+                    for node in nodes}
         return {node: uuids for node, uuids in disputes.items() if uuids}
 
     def requested(self, aggregates: frozenset[str]) -> frozenset[str]:
@@ -228,7 +225,6 @@ class Comparison:
         if removed <= max(ALWAYS_SAFE, max_removed_share * ours):
             return None
         return exceptions.RemovalsRefused(
-            '%.2f%% of the associations would be removed, which is over '
-            '%.2f%% (%d of %d)' % (100 * removed / ours,
-                                   100 * max_removed_share, removed, ours),
-            step=REVIEW)
+            '%.2f%% of the associations would be removed, which is over %.2f%%'
+            ' (%d of %d)' % (100 * removed / ours, 100 * max_removed_share,
+                             removed, ours), step=REVIEW)
