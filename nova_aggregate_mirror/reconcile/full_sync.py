@@ -28,6 +28,7 @@ from nova_aggregate_mirror import source
 LOG = logging.getLogger(__name__)
 
 UNLIMITED = comparison.UNLIMITED
+Mode = provider_writes.Mode
 Outcome = outcome.Outcome
 AGGREGATE, PROVIDER, UNREAD = (
     outcome.AGGREGATE, outcome.PROVIDER, outcome.UNREAD)
@@ -79,9 +80,8 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     if request.feeds_ledger:
         reconciler.write_journal(outcome, lambda: mirror.ledger.remember(
             compared.nova.aggregates))
-    mode = provider_writes.Mode(
-        prune=prune, write=request.write, only=compared.only,
-        down=compared.nova.cells_down)
+    mode = Mode(prune=prune, write=request.write, only=compared.only,
+                down=compared.nova.cells_down)
     outcome.failed |= {Subject(UNREAD, uuid): error for uuid, error
                        in compared.unread_aggregates.items()}
     removal = _remove(mirror, compared.deleted, mode)
@@ -126,7 +126,7 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
     request = Request(write=False, hosts=hosts)
     outcome = provider_writes.converge(
         context, [journal.Dirty(host, nodes) for host in hosts],
-        provider_writes.Mode(write=False, patience=patience))
+        Mode(write=False, patience=patience))
     # Without a ledger: former aggregates are not looked for.
     compared = comparison.Comparison(
         outcome.current, outcome.truth or source.Nova({}, {}, {}), ledger={},
@@ -150,18 +150,15 @@ def without_comparison(error: exceptions.MirrorError, request: Request,
     """Return the result of a sync that ``error`` ended before it compared."""
     outcome, nova = outcome or Outcome(), source.Nova({}, {}, {})
     # Of the associations, only what the drain has changed is known.
-    return Result(
-        outcome, nova, associations.after_sync((), outcome, nova),
-        not_compared=error, request=request)
+    return Result(outcome, nova, associations.after_sync((), outcome, nova),
+                  not_compared=error, request=request)
 
 
 def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
-    if request.aggregates:
-        # A row is about all aggregates of its host.
-        return []
-    rows = list(rows)
+    # A row is about all aggregates of its host.
+    rows = [] if request.aggregates else list(rows)
     if not rows or not request.hosts:
         return rows
     nodes = frozenset[str]().union(*(row.dirty.nodes for row in rows))
@@ -180,19 +177,16 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     if rows:
         mirror.display.step('Journal: %s to mirror'
                             % plurals.count(len(rows), 'operation'))
-        survey.check_placement(
-            mirror.placement, mirror.placement.providers(),
-            mirror.nova.read_all())
+        survey.check_placement(mirror.placement, mirror.placement.providers(),
+                               mirror.nova.read_all())
     if request.write:
         return reconciler.drain(mirror, rows)
-    return mirror.converge((row.dirty for row in rows), provider_writes.Mode(
+    return mirror.converge((row.dirty for row in rows), Mode(
         write=False, patience=math.inf))
 
 
 def _repair(mirror: reconciler.Reconciler, compared: comparison.Comparison,
-            request: Request, mode: provider_writes.Mode, outcome: Outcome
-            ) -> None:
-    """Converge the providers that differ."""
+            request: Request, mode: Mode, outcome: Outcome) -> None:
     nodes = [change.provider for change in compared.changes
              if change.add or mode.prune]
     nova = compared.nova
@@ -221,7 +215,7 @@ def _repair(mirror: reconciler.Reconciler, compared: comparison.Comparison,
 
 
 def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],
-            mode: provider_writes.Mode) -> Outcome:
+            mode: Mode) -> Outcome:
     """Remove aggregates that nova does not have from every provider.
 
     :param aggregates: UUIDs; an aggregate that nova has is kept
@@ -231,8 +225,8 @@ def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],
         if outcome.outage:
             outcome.failed[Subject(AGGREGATE, uuid)] = outcome.outage
         else:
-            removal = mirror.remove(uuid, mode, _silent(outcome))
-            outcome.add(removal, whole=False)
+            outcome.add(provider_writes.remove(
+                mirror, uuid, mode, _silent(outcome)), whole=False)
     return outcome
 
 
@@ -248,14 +242,11 @@ def _restore_failed_removals(outcome: Outcome, removal: Outcome,
 
     The repair has cleared them where it was successful about others.
     """
-    removed: dict[str, set[str]] = {}
-    for change in outcome.changes:
-        removed.setdefault(change.provider, set()).update(change.remove)
+    current = {**compared.current, **outcome.current}
+    later = dataclasses.replace(compared, current=current)
+    later = later.after(outcome.changes)
     for subject, error in removal.failed.items():
-        present = outcome.current.get(
-            subject.name, compared.current.get(subject.name, frozenset()))
-        remaining = present - removed.get(subject.name, set())
-        if remaining & compared.deleted:
+        if later.current.get(subject.name, frozenset()) & compared.deleted:
             outcome.failed[subject] = error
             outcome.unwritten |= removal.unwritten & {subject}
 
@@ -284,7 +275,7 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
 
 def _retry_failing(mirror: reconciler.Reconciler,
                    compared: comparison.Comparison, failing: outcome.Errors,
-                   request: Request, mode: provider_writes.Mode) -> Outcome:
+                   request: Request, mode: Mode) -> Outcome:
     """Converge providers that failed before, while there is time for them.
 
     Some are tried in each sync, whatever the time. The others come first in

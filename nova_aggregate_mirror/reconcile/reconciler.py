@@ -13,15 +13,14 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 
+Mode = provider_writes.Mode
+
 
 class Reconciler(context.Context):
     """Writes to placement about many hosts, for agent and operator."""
 
-    remove = provider_writes.remove
-
     def converge(self, dirty: abc.Iterable[journal.Dirty],
-                 mode: provider_writes.Mode = provider_writes.Mode()
-                 ) -> outcome.Outcome:
+                 mode: Mode = Mode()) -> outcome.Outcome:
         # A host may have several rows, each with its own nodes.
         requests = sorted(frozenset(dirty), key=lambda request: (
             request.host, request.request_id, sorted(request.nodes)))
@@ -58,15 +57,13 @@ def drain(mirror: Reconciler, rows: abc.Collection[journal.Row],
     locks = locks or lock_waits.RowLocks()
     running = [row for row in rows if row.running]
     handed_over = [row for row in rows if not row.running]
-    result = mirror.converge(
-        (row.dirty for row in handed_over),
-        provider_writes.Mode(always=True, patience=patience))
+    result = mirror.converge((row.dirty for row in handed_over),
+                             Mode(always=True, patience=patience))
     if mirror.rows:
         _write_in_sync(result, handed_over, locks, mirror.rows.close)
     # What other operations of its request share with it is converged above.
-    result.add(mirror.converge(
-        {row.dirty for row in running} - result.hosts.keys(),
-        provider_writes.Mode(patience=patience)))
+    others = {row.dirty for row in running} - result.hosts.keys()
+    result.add(mirror.converge(others, Mode(patience=patience)))
     # A failure clears ``mirrored_at``; a stop, or a cell that does not answer
     # but may have nodes of the host, does not.
     failed = {
@@ -74,10 +71,9 @@ def drain(mirror: Reconciler, rows: abc.Collection[journal.Row],
         if not isinstance(error, exceptions.Stopped)} - waiting(result)
     unmirrored = [row.id for row in rows if row.mirrored_at is not None
                   and row.dirty in failed]
-    if mirror.rows and unmirrored:
+    if mirror.rows:
         write_journal(result, functools.partial(
             locks.write, mirror.rows.set_pending, unmirrored))
-    if mirror.rows:
         _write_in_sync(result, running, locks, mirror.rows.set_mirrored)
     for error in locks.locked.values():
         result.failed.setdefault(outcome.JOURNAL, error)

@@ -420,7 +420,8 @@ class TestDeleted(doubles.TestCase):
         self.placement.create('n2', 'foreign')
 
     def remove(self, **kwargs):
-        return self.reconciler.remove('gone', provider_writes.Mode(**kwargs))
+        return provider_writes.remove(
+            self.reconciler, 'gone', provider_writes.Mode(**kwargs))
 
     def test_aggregate_that_nova_has_is_kept(self):
         """A deletion that nova refused removes nothing."""
@@ -456,7 +457,8 @@ class TestDeleted(doubles.TestCase):
         stopping = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
             each=workers.each(stopping=lambda: True))
-        failed = stopping.remove('gone', provider_writes.Mode()).failed
+        failed = provider_writes.remove(
+            stopping, 'gone', provider_writes.Mode()).failed
         self.assertIsInstance(
             failed[Subject(AGGREGATE, 'gone')], exceptions.Stopped)
         self.assertEqual([], self.log)
