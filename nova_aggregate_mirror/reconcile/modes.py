@@ -74,7 +74,6 @@ def _of_nova_api(journal: store.Journal, wanted: str, clause: str, step: str
 
 def _waiting_operations(journal: store.Journal, reason: str, command: str
                         ) -> list[Problem]:
-    """Describe operations that no agent mirrors, if there are any."""
     if not any(brief.pending for brief in journal.rows.briefs()):
         return []
     return [Problem(

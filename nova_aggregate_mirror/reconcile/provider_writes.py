@@ -99,9 +99,9 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
             owned |= context.ledger.intersection(present - owned)
             if mode.write:
                 # Before the PUT that adds them, so that they are ours.
-                context.ledger.remember(frozenset().union(*(
-                    truth.wanted(provider) - aggregates
-                    for provider, aggregates in current.items())))
+                added = (truth.wanted(provider) - aggregates
+                         for provider, aggregates in current.items())
+                context.ledger.remember(frozenset().union(*added))
         except exceptions.JournalUnavailable as exc:
             # Current aggregates can be mirrored without it.
             ledger_error = ledger_error or exc
@@ -272,14 +272,12 @@ class _Rounds:
                 raise first_errors[provider] from None
 
         failures = self._ask(write, change_of).failures
-        self._outcome.unwritten |= {
-            Subject(PROVIDER, provider) for provider in failures
-            if provider not in self._outcome.missing}
-        conflicts = frozenset(
-            provider for provider, error in failures.items()
-            if isinstance(error, exceptions.GenerationConflict))
+        self._outcome.unwritten |= {Subject(PROVIDER, provider) for provider in
+                                    failures.keys() - self._outcome.missing}
+        conflicts = {provider for provider, error in failures.items()
+                     if isinstance(error, exceptions.GenerationConflict)}
         self._outcome.conflicts += len(conflicts)
-        return conflicts
+        return frozenset(conflicts)
 
     def _put_again(self, provider: str, error: exceptions.MirrorError) -> None:
         """Begin again at the GET, at once: no other request is between.

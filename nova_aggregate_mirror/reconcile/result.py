@@ -107,17 +107,15 @@ class Result:
         """Return the figures in lines, if any; stale ones with the note."""
         verbs = ('added', 'removed') if self.request.write else (
             'to add', 'to remove')
-        text = associations.changes(
-            len(self.select(State.MISSING)), len(self.select(State.STALE)),
-            *verbs)
+        text = associations.changes(len(self.select(State.MISSING)),
+                                    len(self.select(State.STALE)), *verbs)
         if not text and self.judgement == 'partial':
             text = 'No association %s changed' % (
                 'was' if self.request.write else 'would be')
         elif text and not self.request.write:
             text = 'Placement differs from nova: ' + text
         lines = [text + '.'] if text else []
-        stale = self.select(State.STALE_KEPT)
-        if stale and not self.refused:
+        if not self.refused and (stale := self.select(State.STALE_KEPT)):
             lines.append('%s kept: %s.' % (
                 plurals.count(len(stale), 'stale association'), note))
         if isinstance(self.not_compared, exceptions.Stopped):
@@ -133,15 +131,13 @@ class Result:
 
     def _extent(self) -> str:
         """Return how many aggregates and compute nodes were compared."""
-        nodes = frozenset(self.nova.nodes)
-        if self.request.hosts:
-            nodes = self.nova.nodes_of(self.request.hosts)
+        nodes = (self.nova.nodes_of(self.request.hosts) if self.request.hosts
+                 else frozenset(self.nova.nodes))
         aggregates = self.request.aggregates or self.nova.aggregates
         text = '%s, %s' % (plurals.count(len(aggregates), 'aggregate'),
                            plurals.count(len(nodes), 'compute node'))
-        pending = {association.provider
-                   for association in self.select(State.PENDING)}
-        if pending:
+        if pending := {association.provider
+                       for association in self.select(State.PENDING)}:
             text += (', %d of them without a resource provider yet'
                      % len(pending))
         return text
@@ -213,9 +209,8 @@ class Result:
             yield Problem.of(refused, text='Removals refused')
         for subject, exc in self.outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
-                yield Problem.of(
-                    exc, str(subject), self._effect(subject),
-                    unwritten=subject in self.outcome.unwritten)
+                yield Problem.of(exc, str(subject), self._effect(subject),
+                                 unwritten=subject in self.outcome.unwritten)
 
     def _effect(self, subject: Subject) -> str:
         """Return what a failure of the subject leaves undone."""
@@ -223,9 +218,8 @@ class Result:
         if subject == outcome.JOURNAL:
             return 'The journal is not up to date'
         if subject.kind == outcome.UNREAD:
-            return 'Aggregate %s (%s) is not compared' % (
-                self.nova.aggregates.get(subject.name, 'that was deleted'),
-                subject.name)
+            name = self.nova.aggregates.get(subject.name, 'that was deleted')
+            return 'Aggregate %s (%s) is not compared' % (name, subject.name)
         if subject.name in self.nova.nodes:
             names = self.nova.host_names(subject.name)
             if subject.kind == outcome.FOREIGN:

@@ -49,8 +49,7 @@ Selection = tuple[frozenset[str], frozenset[str], frozenset[str]]
 those that were requested; none means all."""
 
 
-def select(context: context.Context,
-           requested: frozenset[str] = frozenset()) -> Selection:
+def select(context: context.Context, requested: frozenset[str]) -> Selection:
     """Return the aggregates to query in placement.
 
     :param requested: names, or UUIDs, which may be of deleted aggregates
@@ -60,8 +59,7 @@ def select(context: context.Context,
     aggregates = context.nova.aggregates()
     only = requested & (aggregates.keys() | ledgered)
     only |= {uuid for uuid, name in aggregates.items() if name in requested}
-    unknown = sorted(requested.difference(only, aggregates.values()))
-    if unknown:
+    if unknown := sorted(requested.difference(only, aggregates.values())):
         existing = plurals.some(aggregates.values()) or 'none'
         raise exceptions.UnknownName(
             'nova has no aggregate %s with a UUID, current or deleted; it has '
@@ -230,11 +228,10 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
     difference = ', with no UUID in common' if providers else ''
     counts = (plurals.count(len(providers), 'resource provider'),
               plurals.count(len(nodes), 'compute node'))
+    step = (ANOTHER if providers else REBUILT) + 'correct ' + placement.options
     raise exceptions.WrongPlacement(
         'placement has %s and nova has %s%s; %s' % (
-            *counts, difference, placement.endpoint()),
-        step='%scorrect %s' % (
-            ANOTHER if providers else REBUILT, placement.options))
+            *counts, difference, placement.endpoint()), step=step)
 
 
 def name_conflicts(names_of: source.Source, placement: client.Client,
@@ -329,8 +326,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         result.kept |= answers.results
         failures |= answers.failures
         # After an outage the other batches are not asked either.
-        reason = outage or answers.silence
-        if reason:
+        if reason := outage or answers.silence:
             unasked = answers.unasked(batch + nodes if outage else batch)
             failures |= dict.fromkeys(
                 unasked, exceptions.NotTried.because_of(reason))

@@ -51,6 +51,5 @@ def note(database: engine.Database, name: str, seconds: float,
         seconds, added=len(result.select(State.MISSING)),
         removed=len(removals), stale=len(result.select(State.STALE_KEPT)),
         failed=len(result.problems), status=result.status(),
-        reason=lines[0] if lines else '',
-        removals='\n'.join(map(str, listed)),
+        reason=lines[0] if lines else '', removals='\n'.join(map(str, listed)),
         compared=request.write and not is_partial, mode=mode))
