@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions of the package, either retriable or permanent.
 
-It is long because the tree is drawn, which says what each class is for, and
-defined in one place.
+Long because the tree, which says what each class is for, is drawn, too.
 
 ::
 
@@ -262,8 +261,7 @@ def failure_of(call: abc.Callable[[], object],
                *expected: type[MirrorError]) -> MirrorError | None:
     """Call, and return the error that was raised; None if none was.
 
-    It is for what is logged: to a message inside the ``except`` block oslo.log
-    would append the exception.
+    For what is logged: in an ``except`` block oslo.log appends the exception.
 
     :param expected: classes; by default any error of this package
     """

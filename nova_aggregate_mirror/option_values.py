@@ -39,8 +39,7 @@ def override_mistakes(conf: cfg.ConfigOpts,
     for group, option in list_options():
         if mistake := _mistake(conf, group, option):
             mistakes[group, option.dest] = mistake
-            # Nova-api reads every option again to log it, and would fail to
-            # start.
+            # Nova-api reads each option again to log it, and would not start.
             value = (values or {}).get((group, option.dest), option.default)
             conf.set_override(option.dest, value, group)
     return mistakes

@@ -222,8 +222,7 @@ class SegmentReader:
 class DatabaseAudit:
     """An audit of the servers in nova's databases, by nova's objects.
 
-    The arguments are those of ``auditor.Auditor``. ``source`` has the cells
-    that did not answer.
+    For the arguments see ``auditor.Auditor``; ``source`` has the silent cells.
 
     :param names: the rules to check; by default those that are enforced
     :raises MirrorError: nova could not be read, or a plugin not be loaded

@@ -32,8 +32,7 @@ class State(str, enum.Enum):
     PENDING = 'pending'
     """In nova; the compute node has no provider yet."""
     ABSENT = 'absent'
-    """On a provider that is not a compute node; nova does not have the
-    aggregate any more."""
+    """On a provider that is no compute node; nova lacks the aggregate now."""
     FOREIGN_AGGREGATE = 'foreign_aggregate'
     """On a compute node, with an aggregate that was never nova's."""
     FOREIGN_PROVIDER = 'foreign_provider'
@@ -130,8 +129,7 @@ def after_sync(differences: abc.Iterable[Association], result: outcome.Outcome,
                nova: source.Nova) -> list[Association]:
     """Return the associations, each with its state after a sync.
 
-    What was changed keeps the state that it had before. What was in sync
-    meanwhile is omitted.
+    What was changed keeps its former state; what is in sync now is omitted.
     """
     associations: dict[Pair, Association] = {}
     for association in differences:
@@ -171,8 +169,7 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
              unknown: abc.Collection[str] = ()) -> list[Association]:
     """Add what nova and placement have in common, and what is unknown.
 
-    :param unknown: compute nodes, hosts and aggregates that could not be
-        compared
+    :param unknown: nodes, hosts and aggregates that could not be compared
     """
     associations, unknown = list(differences), frozenset(unknown)
     pairs = {association.pair for association in associations}

@@ -14,9 +14,8 @@ from nova_aggregate_mirror import source
 
 FOREIGN_AFTER = 24 * 3600.0
 """Seconds after which an aggregate that vanished from nova is removed from
-providers that are not compute nodes. No service would restore these
-associations if nova's database had been restored to an older state by
-mistake."""
+providers that are no compute nodes. If an older database had been restored by
+mistake, no service would restore these associations."""
 
 ALWAYS_SAFE = 10
 """Removals that the brake always allows."""

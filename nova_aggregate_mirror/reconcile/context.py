@@ -10,8 +10,7 @@ from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror import source
 
 if typing.TYPE_CHECKING:
-    # Needs SQLAlchemy, which the openstack client would load for every command
-    # that a user enters.
+    # Needs SQLAlchemy, which each command of the openstack client would load.
     from nova_aggregate_mirror.journal import stored_rows
 
 

@@ -116,8 +116,7 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
              nodes: frozenset[str], patience: float) -> Result:
     """Compare some hosts with placement, and write nothing.
 
-    This takes a request for each compute node. A mapped host is searched for
-    in its own cell.
+    It requests each compute node, and searches a mapped host in its own cell.
 
     :param nodes: compute nodes of the hosts, as far as they are known; for
         any other, nova is read once more

@@ -102,8 +102,7 @@ class Outcome:
     done: set[str] = dataclasses.field(default_factory=set)
     """Providers that are known to be in sync."""
     skipped_writes: dict[str, int] = dataclasses.field(default_factory=dict)
-    """Providers that ``provider_writes.Mode.before`` kept from a write, and
-    their generations."""
+    """Providers not written due to ``Mode.before``, to their generations."""
     missing: set[str] = dataclasses.field(default_factory=set)
     """Providers that do not exist."""
     pending: set[str] = dataclasses.field(default_factory=set)

@@ -169,8 +169,7 @@ def remove(context: context.Context, uuid: str, mode: Mode,
            silent: abc.Iterable[str] = ()) -> Outcome:
     """Remove an aggregate that nova does not have from every provider.
 
-    This includes providers that are not compute nodes, as the mirroring spec
-    requires.
+    As the spec requires, this includes providers that are no compute nodes.
 
     :param silent: providers to leave out, because they did not answer
     """
@@ -262,8 +261,7 @@ class _Rounds:
                         raise
                     first_errors[provider] = exc
                     if exc.retry_after:
-                        # A short pause is made by ``isolation.ask``, which
-                        # then calls this function again.
+                        # ``isolation.ask`` pauses, and calls this again.
                         raise
             try:
                 self._put_again(provider, first_errors[provider])

@@ -30,8 +30,7 @@ class Reconciler(context.Context):
             partial = provider_writes.converge(self, batch, mode)
             result.add(partial)
             if partial.outage and not partial.done:
-                # Each further batch would wait for the same outage, or for
-                # the end of this process.
+                # Further batches would wait for the same outage or stop.
                 reason = exceptions.NotTried.because_of(partial.outage)
                 for request in requests[start + self.batch:]:
                     host = outcome.Subject(outcome.HOST, request.host)
@@ -100,8 +99,7 @@ def _write_in_sync(result: outcome.Outcome, rows: abc.Iterable[journal.Row],
 def waiting(result: outcome.Outcome) -> set[journal.Dirty]:
     """Return unfinished requests of hosts whose own cells have answered.
 
-    They are in sync but for nodes that another cell, which does not answer,
-    may have.
+    They are in sync but for nodes that another, silent cell may have.
     """
     return {dirty for dirty, error in result.unfinished.items()
             if outcome.Subject(outcome.HOST, dirty.host) not in result.failed
