@@ -119,8 +119,8 @@ class DatabaseSource(host_database.HostSource):
             mapped = {host: by_id[cell_id] for host, cell_id
                       in api.execute(MAPPED) if cell_id in by_id}
             members = aggregates.members
-            # A member may have a mapping in another case, which MySQL takes for
-            # the member's, and an exact comparison does not.
+            # A member may have a mapping in another case, which MySQL takes
+            # for the member's, and an exact comparison does not.
             spelled = (api.execute(SPELLINGS)
                        if members.keys() - mapped.keys() else ())
             spellings = {host.casefold(): host for host, in spelled}
