@@ -2,21 +2,16 @@
 """Journal rows, as the agent and the commands read and change them."""
 
 from collections import abc
-import contextlib
 import dataclasses
 from typing import Any
 
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
-
-LOCK_WAIT = 1
-"""Seconds that a write waits for the lock of a row; MySQL takes whole ones."""
 
 # Statements are built once, because building takes longer than executing.
 _DIRTY = models.dirty.c
@@ -60,32 +55,6 @@ def state(row: journal.Row) -> tuple[str, str]:
     return _STATES[row.running, row.mirrored_at is not None]
 
 
-@contextlib.contextmanager
-def lock_wait(connection: sa.engine.Connection, limits: engines.Limits
-              ) -> abc.Iterator[None]:
-    """Let the statements inside wait ``LOCK_WAIT`` for each lock.
-
-    Of SQLite, a whole transaction waits for the file.
-
-    :param limits: those of its engine, which apply again afterwards
-    """
-    name, afterwards = connection.dialect.name, ''
-    if name == 'postgresql':
-        # Until the transaction ends.
-        connection.exec_driver_sql(
-            'SET LOCAL lock_timeout = %d' % (LOCK_WAIT * 1000))
-    elif name != 'sqlite':
-        statement = 'SET SESSION innodb_lock_wait_timeout = %d'
-        connection.exec_driver_sql(statement % LOCK_WAIT)
-        afterwards = statement % max(1, limits.lock_wait)
-    try:
-        yield
-    finally:
-        # The session of a lost connection has ended.
-        if afterwards and not connection.invalidated:
-            connection.exec_driver_sql(afterwards)
-
-
 class StoredRows(rows.Rows):
     """All rows of the journal, with the progress of mirroring them."""
 
@@ -111,7 +80,7 @@ class StoredRows(rows.Rows):
             for failure in failures:
                 connection.execute(_SET_FAILED, failure)
 
-        self._run(work)
+        self._database.run(work)
 
     def set_mirrored(self, ids: abc.Iterable[str]) -> None:
         """Record that running rows are mirrored; they stay in the journal."""
@@ -148,15 +117,7 @@ class StoredRows(rows.Rows):
             return sum(connection.execute(statement, {
                 'some': chunk, **values}).rowcount for chunk in chunks)
 
-        return self._run(work)
-
-    def _run(self, work: abc.Callable[[Any], engine.T]) -> engine.T:
-        """Write in one transaction, which waits briefly for each lock."""
-        def wait_briefly(connection: Any) -> engine.T:
-            with lock_wait(connection, self._database.limits):
-                return work(connection)
-
-        return self._database.run(wait_briefly)
+        return self._database.run(work)
 
 
 def _row(row: Any) -> journal.Row:

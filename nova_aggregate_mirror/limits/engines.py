@@ -85,6 +85,7 @@ class Limits:
     drivers take whole seconds."""
     backoff: float = 0.0
     """Seconds without an attempt after a database did not answer."""
+    longest_lock_wait: float = math.inf
 
     @classmethod
     def of_call(cls, timeout: float, inline_backoff: float) -> 'Limits':
@@ -104,7 +105,7 @@ class Limits:
         before the statement. MySQL's is a whole second at least, which is too
         long for an ``answer`` of one second.
         """
-        return self.answer / 2
+        return min(self.answer / 2, self.longest_lock_wait)
 
     def check(self, cause: causes.Cause = causes.NOT_ASKED) -> None:
         """Raise NotAsked if a statement might end too late."""

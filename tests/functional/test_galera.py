@@ -13,6 +13,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
@@ -72,7 +73,8 @@ class TestGalera(testtools.TestCase):
              ) -> store.Journal:
         """Open the journal on a node, as a process there does."""
         self.connect(node)
-        opened = store.Journal(self.conf, limits=engines.Limits(seconds))
+        opened = store.Journal(self.conf, engine.Database(
+            self.conf, limits=engines.Limits(seconds)))
         opened.rows.all()
         return opened
 

@@ -21,7 +21,6 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.limits import engines
 from tests import databases
 from tests import patience
@@ -96,10 +95,11 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
         self.journal = self.open()
         self.rows, self.ledger = self.journal.rows, self.journal.ledger
 
-    def open(self) -> store.Journal:
+    def open(self, limits: engines.Limits = engine.LIMITS) -> store.Journal:
         """Open the journal as another process does."""
-        return store.Journal(self.conf, now=lambda: self.now,
-                             clock=lambda: self.clock)
+        return store.Journal(
+            self.conf, engine.Database(self.conf, limits=limits),
+            now=lambda: self.now, clock=lambda: self.clock)
 
     def record(self, dirty: journal.Dirty = HOST) -> journal.Row:
         """Record the row of a running operation."""
@@ -115,7 +115,7 @@ class TestLimits(DatabaseTest):
     def setUp(self) -> None:
         super().setUp()
         self.attempts = 0
-        self.journal = store.Journal(self.conf, limits=engines.Limits(2))
+        self.journal = self.open(engines.Limits(2))
         self.locker = sa.create_engine(
             self.url, isolation_level='REPEATABLE READ').connect()
         self.addCleanup(self.locker.close)
@@ -138,15 +138,6 @@ class TestLimits(DatabaseTest):
         return self.journal.database.run(
             lambda connection: connection.exec_driver_sql(query).scalar())
 
-    def read_briefly(self, query: str) -> object:
-        """Return the value, with the wait for locks of a write to rows."""
-        def work(connection: sa.engine.Connection) -> object:
-            with stored_rows.lock_wait(
-                    connection, self.journal.database.limits):
-                return connection.exec_driver_sql(query).scalar()
-
-        return self.journal.database.run(work)
-
     def session(self) -> object:
         """Return the ID of the journal's connection at the server."""
         return self.read(
@@ -163,8 +154,7 @@ class TestLimits(DatabaseTest):
         locked, free = self.record(), self.record()
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.limits.engines.SILENT', 0.0))
-        self.journal = store.Journal(
-            self.conf, limits=engines.Limits(2, backoff=3600))
+        self.journal = self.open(engines.Limits(2, backoff=3600))
         session = self.session()
         self.locker.exec_driver_sql(
             "SELECT * FROM dirty WHERE id = '%s' FOR UPDATE" % locked.id)
@@ -210,37 +200,35 @@ class TestLimits(DatabaseTest):
             if query == lock:
                 self.assertEqual(on_postgresql, session == self.session())
 
-    def test_lock_wait_of_one_transaction(self) -> None:
-        """It ends with its transaction, whether that succeeds or not."""
-        self.journal = store.Journal(self.conf, limits=engines.Limits(10))
+    def test_lock_wait(self) -> None:
+        """It is half of an answer, and in an agent a second at most."""
         wait = ('SHOW lock_timeout' if self.kind == 'postgresql'
                 else 'SELECT @@innodb_lock_wait_timeout')
-        first, session = self.read(wait), self.session()
-        self.record()
-        self.locker.exec_driver_sql('SELECT * FROM dirty FOR UPDATE')
         one, five = (('1s', '5s') if self.kind == 'postgresql' else (1, 5))
-        self.assertEqual(one, self.read_briefly(wait))
-        self.assertRaises(exceptions.JournalLocked, self.read_briefly,
-                          'DELETE FROM dirty')
-        self.assertEqual((five, five, session),
-                         (first, self.read(wait), self.session()))
+        self.journal = self.open(engines.Limits(10))
+        self.assertEqual(five, self.read(wait))
+        self.journal = self.open()
+        self.assertEqual(one, self.read(wait))
+        session, row = self.session(), self.record()
+        self.locker.exec_driver_sql('SELECT * FROM dirty FOR UPDATE')
+        self.assertRaises(exceptions.JournalLocked,
+                          self.journal.rows.close, [row.id])
+        self.assertEqual((one, session), (self.read(wait), self.session()))
 
 
 class TestManyProcesses(DatabaseTest):
 
     scenarios = [*databases.SCENARIOS, SNAPSHOT]
 
-    def setUp(self) -> None:
-        super().setUp()
+    def open(self, limits: engines.Limits = engines.Limits()
+             ) -> store.Journal:
         # An agent writes alone, here all write what an agent does.
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.stored_rows.LOCK_WAIT',
-            engines.Limits().lock_wait))
+        return super().open(limits)
 
     def test_no_row_is_lost(self) -> None:
         """All processes record all their rows, and none gets an error."""
         def work(number: int) -> int:
-            return write(store.Journal(self.conf), number, TURNS)
+            return write(self.open(), number, TURNS)
 
         closed = sum(processes.at_once(PROCESSES, work))
         left = self.rows.all()
@@ -264,8 +252,7 @@ class TestManyProcesses(DatabaseTest):
 
         def work(number: int) -> None:
             # Each waits for the locks of all others, however slow these are.
-            ledger = store.Journal(
-                self.conf, limits=engines.Limits(PATIENCE)).ledger
+            ledger = self.open(engines.Limits(PATIENCE)).ledger
             ledger.remember(uuids)
             for _turn in range(10):
                 ledger.observe(uuids - {marked[number]}, marked)

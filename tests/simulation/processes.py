@@ -160,13 +160,11 @@ class Database(engine.Database):
     def prepare(self) -> None:
         """Its tables are there."""
 
-    def run(self, work: abc.Callable[[Any], T], insist: bool = False,
-            lock_wait: float | None = None) -> T:
+    def run(self, work: abc.Callable[[Any], T], insist: bool = False) -> T:
         # The name of the method that defines it.
         name = work.__qualname__.partition('.<')[0]
         cloud, world = self.cloud, self.cloud.world
-        wait = self.limits.lock_wait if lock_wait is None else lock_wait
-        commit = functools.partial(self._commit, work, wait)
+        commit = functools.partial(self._commit, work)
         world.send(commit, 'journal: %s', name)
         if world.down != 'journal' and not world.fault(0.02):
             return commit()
@@ -176,21 +174,14 @@ class Database(engine.Database):
             commit()
         raise exceptions.JournalUnavailable('away')
 
-    def _commit(self, work: abc.Callable[[Any], T], lock_wait: float) -> T:
+    def _commit(self, work: abc.Callable[[Any], T]) -> T:
         try:
             return super().run(work)
         except exceptions.JournalUnavailable as exc:
             if LOCKED not in str(exc):
                 raise
-            self.cloud.world.now += lock_wait
+            self.cloud.world.now += self.limits.lock_wait
             raise exceptions.JournalLocked(LOCKED) from exc
-
-
-class StoredRows(stored_rows.StoredRows):
-    """The real rows, which wait in the time of the schedule."""
-
-    def _run(self, work: abc.Callable[[Any], T]) -> T:
-        return self._database.run(work, lock_wait=stored_rows.LOCK_WAIT)
 
 
 class Journal:
@@ -202,7 +193,7 @@ class Journal:
         self.database = Database(cloud)
         self.ledger = synced_ledger.SyncedLedger(
             cloud.conf, self.database, self.now, clock=lambda: world.now)
-        self.rows = StoredRows(
+        self.rows = stored_rows.StoredRows(
             self.database, self.ledger, self.now)
 
 

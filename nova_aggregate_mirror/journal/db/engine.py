@@ -30,6 +30,9 @@ T = TypeVar('T')
 ATTEMPTS = 20
 PAUSE = 0.02
 
+# Of the agent and the commands, which go on with other rows meanwhile.
+LIMITS = engines.Limits(longest_lock_wait=1.0)
+
 # MySQL's errors of a row, and of a table, that another session changes.
 CHANGED = 1020, 1684
 
@@ -68,7 +71,7 @@ class Database:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, url: sa.engine.URL | None = None,
-                 limits: engines.Limits = engines.Limits()) -> None:
+                 limits: engines.Limits = LIMITS) -> None:
         self._conf = conf
         self._url = url
         self.limits = limits

@@ -9,6 +9,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import store
@@ -85,8 +86,8 @@ class TestOutage(LedgerTest):
     def setUp(self):
         super().setUp()
         # Every failure begins a back-off.
-        limits = engines.Limits(answer=0.0, backoff=60.0)
-        self.journal = store.Journal(self.conf, limits=limits)
+        self.journal = store.Journal(self.conf, engine.Database(
+            self.conf, limits=engines.Limits(answer=0.0, backoff=60.0)))
         self.ledger = self.journal.ledger
         self.journal.rows.all()
 

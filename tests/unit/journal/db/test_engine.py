@@ -186,8 +186,8 @@ class TestConnection(testtools.TestCase):
 
     def test_no_time_is_left(self):
         """The error says so, and nothing of the database."""
-        journal = store.Journal(
-            self.conf, limits=engines.Limits.of_call(5.0, 5.0))
+        journal = store.Journal(self.conf, engine.Database(
+            self.conf, limits=engines.Limits.of_call(5.0, 5.0)))
         with deadline.within(0.0):
             error = self.assertRaises(
                 exceptions.JournalUnavailable, journal.rows.all)
