@@ -25,18 +25,12 @@ services = sa.table(
     # MariaDB reserves the word.
     sa.column(sa.sql.quoted_name('binary', quote=True), sa.String),
     sa.column('deleted', sa.Integer))
-# Statements are built once, because building takes longer than executing.
-_METADATA, _SERVICE = statements.aggregate_metadata.c, services.c
-_AGGREGATE, _HOST = statements.AGGREGATE, statements.HOST
-_NODE = statements.NODE
+_SERVICE, _HOST, _NODE = services.c, statements.HOST, statements.NODE
 # A membership without a host is nobody's.
-MEMBERS = statements.MEMBERSHIPS.where(
-    statements.MEMBER.host.is_not(None))
-USED = statements.MEMBERSHIPS.with_only_columns(_AGGREGATE.uuid).distinct()
-ZONES = sa.select(_AGGREGATE.uuid, _METADATA.key, _METADATA.value).join_from(
-    statements.aggregates, statements.aggregate_metadata,
-    _AGGREGATE.id == _METADATA.aggregate_id,
-).where(_METADATA.key == ZONE)
+MEMBERS = statements.MEMBERSHIPS.where(statements.MEMBER.host.is_not(None))
+USED = statements.MEMBERSHIPS.with_only_columns(
+    statements.AGGREGATE.uuid).distinct()
+ZONES = statements.VALUES.where(statements.METADATA.key == ZONE)
 MAPPED = sa.select(_HOST.host, _HOST.cell_id)
 # Mapped hosts, if the database ignores case: only then are both equal.
 SPELLINGS = sa.select(_HOST.host).where(
@@ -108,7 +102,7 @@ class DatabaseSource(host_database.HostSource):
     def zones(self) -> Zones:
         """Read aggregate UUID to availability zone, where one is set."""
         with self._api.reading() as api:
-            return {uuid: zone for uuid, key, zone in api.execute(ZONES)
+            return {uuid: zone for _id, uuid, key, zone in api.execute(ZONES)
                     if key == ZONE and uuids.is_uuid(uuid)}
 
     def read_all(self) -> source.Nova:

@@ -16,13 +16,11 @@ from nova_aggregate_mirror.source import statements
 Keys = keyed_aggregates.Keys
 # As in ``statements``: a test compares it with nova's model.
 flavor_extra_specs = statements.table('flavor_extra_specs', key=sa.String)
-_METADATA = statements.aggregate_metadata.c
-_AGGREGATE, _MEMBER = statements.AGGREGATE, statements.MEMBER
+_METADATA, _MEMBER = statements.METADATA, statements.MEMBER
 _MEMBERS = sa.select(_MEMBER.aggregate_id, _MEMBER.host, _MEMBER.created_at)
-_VALUES = sa.select(
-    _METADATA.aggregate_id, _METADATA.key, _METADATA.value,
-    sa.func.coalesce(_METADATA.updated_at, _METADATA.created_at).label(
-        'changed_at'))
+_CHANGED = sa.func.coalesce(_METADATA.updated_at, _METADATA.created_at)
+_VALUES = sa.select(_METADATA.aggregate_id, _METADATA.key, _METADATA.value,
+                    _CHANGED.label('changed_at'))
 _EXTRA_SPECS = sa.select(flavor_extra_specs.c.key)
 
 Matching = tuple[
@@ -120,12 +118,8 @@ def _comparable(text: str) -> str:
 # Building a statement takes longer than executing it; the keys are few.
 @functools.lru_cache(maxsize=256)
 def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
-    values = sa.select(
-        _AGGREGATE.id, _AGGREGATE.uuid, _METADATA.key, _METADATA.value,
-        sa.null(), sa.null()).join_from(
-            statements.aggregates, statements.aggregate_metadata,
-            _METADATA.aggregate_id == _AGGREGATE.id).where(
-                _one_of(_METADATA.key, keys))
+    values = statements.VALUES.add_columns(sa.null(), sa.null()).where(
+        _one_of(_METADATA.key, keys))
     if not texts:
         return values
     # Apart, because only names have to be the same on both sides of a pair.
@@ -145,13 +139,12 @@ def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
     same = (shared.c.key == _METADATA.key if keys.names
             else _one_of(shared.c.key, keys))
     # Key and value are only in the other statement of the union.
-    pairs = sa.select(
-        _AGGREGATE.id, _AGGREGATE.uuid, sa.null(), sa.null(), other.c.id,
-        other.c.uuid).distinct().join_from(
-            statements.aggregate_metadata, statements.aggregates,
-            _AGGREGATE.id == _METADATA.aggregate_id)
+    aggregate = statements.AGGREGATE
+    pairs = statements.VALUES.with_only_columns(
+        aggregate.id, aggregate.uuid, sa.null(), sa.null(), other.c.id,
+        other.c.uuid).distinct()
     pairs = pairs.join(
-        statements.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id)
+        statements.aggregate_hosts, _MEMBER.aggregate_id == aggregate.id)
     pairs = pairs.join(
         member, sa.and_(member.c.host == _MEMBER.host,
                         member.c.aggregate_id != _MEMBER.aggregate_id))
