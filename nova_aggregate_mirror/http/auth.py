@@ -33,8 +33,7 @@ _NEEDED = (
         'application_credential_id', 'application_credential_name')),
     ('application_credential_secret', ('application_credential_secret',)))
 
-# The smallest role of each account. Neutron shows the subnets of other
-# projects to administrators only.
+# The smallest roles. Neutron shows others' subnets to administrators only.
 ROLES = {'placement': 'service', 'neutron': 'admin'}
 
 
@@ -112,8 +111,7 @@ def _values(conf: cfg.ConfigOpts, group: str) -> Any:
 
 def section(conf: cfg.ConfigOpts, group: str) -> str:
     """Return the section with the auth options; auth_section may name it."""
-    # Nova registered the options before it read its files, when the section
-    # that auth_section names was not known yet.
+    # Nova registers them before it reads its files, which set auth_section.
     loading.register_auth_conf_options(conf, group)
     return conf[group].auth_section or group
 
@@ -121,8 +119,7 @@ def section(conf: cfg.ConfigOpts, group: str) -> str:
 def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
     """Load the auth plugin, without network access.
 
-    :raises MissingCredentials: has the missing options; the auth_type may not
-        exist
+    :raises MissingCredentials: has what is missing; auth_type may not exist
     :raises InvalidConfiguration: when an option has an invalid value
     """
     with reading(conf, group):

@@ -19,7 +19,6 @@ import urllib.parse
 from oslo_log import log as logging
 from oslo_utils import strutils
 import requests
-from requests import exceptions as requests_exceptions
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
@@ -29,9 +28,8 @@ from nova_aggregate_mirror.limits import deadline
 LOG = logging.getLogger(__name__)
 
 _LONGEST = 300  # Characters of an observation.
-# Raised by libraries for a malformed token, catalog or version document.
-# Keystoneauth also asserts that it still has the token that it fetched, which
-# another thread may have invalidated.
+# Raised by parsers of a malformed token, catalog or version document, and by
+# keystoneauth if another thread has invalidated the token that it fetched.
 _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
 
@@ -130,8 +128,7 @@ def observe(send: abc.Callable[[], requests.Response],
             ) -> requests.Response:
     """Send a request; note in the current exchange what becomes of it."""
     if not deadline.remaining():
-        # The transport refuses to send it: what the request before it did
-        # stays the reason.
+        # The transport refuses it: what the one before did is the reason.
         return send()
     exchange = _CURRENT.get() or _Exchange()
     exchange.url, exchange.method = request.url or '', request.method or ''
@@ -152,8 +149,7 @@ def observe(send: abc.Callable[[], requests.Response],
         raise
     exchange.answer, sent = _answer(response), response.request
     exchange.is_redirected = 300 <= response.status_code < 400
-    # Keystone's version document is requested without credentials, and a 401
-    # for it does not refuse them.
+    # The request for keystone's version document has none to refuse.
     has_credentials = sent.method == 'POST' or 'Authorization' in sent.headers
     if is_login and response.status_code == 401 and has_credentials:
         exchange.cause = causes.LOGIN
@@ -330,15 +326,13 @@ def _cause(kind: library_errors.Kind, exc: Exception, exchange: _Exchange,
 
 
 def _safe_text(exc: BaseException) -> str:
-    """Return the text of an error without secrets."""
-    if isinstance(exc, requests_exceptions.InvalidHeader):
+    if isinstance(exc, requests.exceptions.InvalidHeader):
         # The message quotes the header, which may be the token.
         return 'a header of the request is not valid'
     return without_secrets(str(exc))
 
 
 def _address(service: str, url: str) -> str:
-    """Name a service and its address."""
     with contextlib.suppress(ValueError):
         address = urllib.parse.urlsplit(url)
         if address.netloc:

@@ -56,8 +56,7 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         ks_exceptions.ClientException,
         ks_exceptions.RetriableConnectionFailure,
         sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError)),
-    # A plain ValueError is raised for a redirect to an invalid URL, and for
-    # the encoding of a body that is logged.
+    # ValueError: a redirect to an invalid URL, or a body that is logged.
     (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)))
 
 _STATUSES: dict[int, Kind] = {

@@ -115,10 +115,9 @@ class Adapter(session.TCPKeepAliveAdapter):
     raises ``RuntimeError``, a body that is too long ``UnreadableBody``.
 
     :param is_shared: whether other code sends requests, which have no deadline
-    :param auth_url: URL of keystone, where a 401 is changed to 403 to avoid a
-        deadlock: after a 401 in a discovery before a token request,
-        keystoneauth waits forever for the lock that it holds to fetch that
-        token
+    :param auth_url: URL of keystone, where a 401 is changed to 403: after a
+        401 in a discovery before a token request, keystoneauth waits forever
+        for the lock that it holds to fetch that token
     """
 
     def __init__(self, *args: Any, auth_url: str = '',
@@ -146,8 +145,7 @@ class Adapter(session.TCPKeepAliveAdapter):
         request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
         url = request.url or ''
         is_below = (url + '/').startswith(self._auth_url)
-        # Keystone redirects the request for a token to its own URL, which may
-        # not be below ``auth_url``.
+        # Keystone may redirect a token request to one not below ``auth_url``.
         is_login = url.endswith('/auth/tokens') or (
             is_below and 'X-Auth-Token' not in request.headers)
         send_once = super().send
@@ -179,8 +177,7 @@ def _bounds(request: requests.PreparedRequest, timeout: Any) -> Any:
     if seconds is None:
         return timeout
     ceiling = timeout or seconds
-    # A name may have an IPv6 and an IPv4 address that both hang, and the
-    # connect timeout applies to each address.
+    # The connect timeout is per address of a name: IPv6 and IPv4 may hang.
     return min(ceiling, seconds / 2), min(ceiling, seconds)
 
 
