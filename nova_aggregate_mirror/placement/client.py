@@ -18,7 +18,6 @@ import uuid
 
 from oslo_config import cfg
 from oslo_log import log as logging
-from oslo_utils import uuidutils
 import requests
 
 from nova_aggregate_mirror import causes
@@ -34,8 +33,7 @@ from nova_aggregate_mirror import uuids
 LOG = logging.getLogger(__name__)
 
 MICROVERSION = '1.36'
-# Lists of providers: the first version with member_of has the fewest links,
-# which are most of a list.
+# For lists: the first with member_of has the fewest links, most of a list.
 LISTS = '1.3'
 MANY = 50
 """UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
@@ -61,10 +59,9 @@ class Provider:
 class Client:
     """Client for the aggregates of placement's resource providers.
 
-    An object can be shared by all threads or greenlets of a process and by
-    forked children. Nothing is loaded and no request is made before the first
-    method that needs placement. Each such method raises only ``Retriable`` and
-    ``Permanent`` errors of this package.
+    All threads or greenlets of a process and forked children can share it.
+    Nothing is loaded and no request is made before the first method that needs
+    placement. Each such method raises only ``Retriable`` and ``Permanent``.
 
     :param conf: nova's configuration, or another access to placement
     :param request_timeout: seconds per method call outside of a deadline;
@@ -108,8 +105,7 @@ class Client:
     def providers(self, **query: str) -> frozenset[str]:
         """Read the UUIDs of the resource providers that meet a query.
 
-        :raises RequestRejected: for a trait that placement does not have, or
-            a name that no provider can have
+        :raises RequestRejected: for an unknown trait, or an impossible name
         """
         path = '/resource_providers'
         if query:
@@ -296,7 +292,7 @@ def parse_provider(call: errors.Call, answer: dict[str, Any], provider: str
 
 def _uuids(call: errors.Call, values: list[Any]) -> frozenset[str]:
     """Check that all are UUIDs, and return them as they are spelled."""
-    if not all(isinstance(value, str) and uuidutils.is_uuid_like(value)
+    if not all(isinstance(value, str) and uuids.is_uuid(value)
                for value in values):
         raise call.malformed('an entry without a UUID')
     return frozenset(values)

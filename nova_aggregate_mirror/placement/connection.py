@@ -155,7 +155,6 @@ def _connect(sdk: openstack.connection.Connection) -> Target:
     with errors.parsing(), library_errors.looking_up(
             sdk.session, _GROUP, *selected):
         client = sdk.placement
-        # It is looked up once, because that searches the whole catalog;
-        # keystoneauth rejects a request without one.
+        # Once, because that searches the catalog; each request needs it.
         endpoint = client.get_endpoint() or ''
     return Target(client, library_errors.selection(*selected), endpoint, sdk)

@@ -20,8 +20,7 @@ PATIENCE = 1.0
 SLOWER = 4.0
 """How many times as long as the slowest answer before it one may take."""
 MOST_SILENT = 3
-"""Items without an answer after which no others are asked about, if each may
-take long."""
+"""Silent items after which no others are asked about, if each may be slow."""
 MOST_FAILURES = 3
 """Items in a row that fail before placement itself is checked."""
 
@@ -113,8 +112,7 @@ class _Run(Generic[Item, Result]):
                 pauses += 1
                 time.sleep(error.retry_after)
                 continue
-            # Before the check: others may end at the same time, and none of
-            # them is to begin with a further item.
+            # Before the check: others that end now begin no further item.
             if error.is_outage:
                 self._silent.add(item)
             with self._checking:
@@ -147,8 +145,7 @@ class _Run(Generic[Item, Result]):
         """Check whether an item failed; set the outage if all others would.
 
         :param began: when its request began
-        :param patience: with which it was asked; if all of placement is slow,
-            it is to be asked again, with more
+        :param patience: with which it was asked; it may have been raised since
         """
         if isinstance(error, exceptions.NotAuthorized):
             # It is the same for each item.

@@ -15,11 +15,9 @@ def each(count: int = 1, stopping: abc.Callable[[], bool] = lambda: False
     """Return what calls a function in threads that exist only meanwhile.
 
     After a call has raised, none is begun; those that run are waited for, and
-    what was raised first is raised. That is ``Stopped`` when ``stopping``
-    became true before the last call.
+    the first error is raised, ``Stopped`` if ``stopping`` became true.
 
-    :param count: maximum number of parallel calls; with 1 no thread is
-        started
+    :param count: maximum number of parallel calls; 1 starts no thread
     :param stopping: whether this process is to end
     """
     def run(call: abc.Callable[[Any], Any], items: abc.Iterable[Any]
@@ -43,9 +41,8 @@ def each(count: int = 1, stopping: abc.Callable[[], bool] = lambda: False
             return [checked_call(item) for item in items]
         with futures.ThreadPoolExecutor(min(count, len(items))) as pool:
             # Each thread inherits the caller's deadline and request ID.
-            running = [pool.submit(
-                contextvars.copy_context().run, checked_call, item)
-                for item in items]
+            running = [pool.submit(contextvars.copy_context().run,
+                                   checked_call, item) for item in items]
             try:
                 futures.wait(running, return_when=futures.FIRST_EXCEPTION)
             finally:
