@@ -15,7 +15,7 @@ import time
 SILENCE = 1.0  # Seconds without an answer that count as silence.
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, order=True)
 class _Deadline:
     expiry: float = math.inf  # On the monotonic clock.
     seconds: float = math.inf  # Given, or of the whole budget.
@@ -33,8 +33,7 @@ def within(seconds: float, total: float = 0.0) -> abc.Iterator[None]:
     :param total: seconds of the budget, if these are the rest of one
     """
     new = _Deadline(time.monotonic() + seconds, total or seconds, total > 0)
-    token = _CURRENT.set(
-        min(_CURRENT.get(), new, key=lambda deadline: deadline.expiry))
+    token = _CURRENT.set(min(_CURRENT.get(), new))
     try:
         yield
     finally:

@@ -27,10 +27,8 @@ _CODES = {
     **dict.fromkeys((2006, 2013, '57P01'), causes.CLOSED),
     **dict.fromkeys((1969, 3024, '57014'), causes.STOPPED_STATEMENT),
     **dict.fromkeys((1146, '42P01'), causes.TABLE),
-    **dict.fromkeys((1054, '42703'), causes.COLUMN),
-}
-# Texts of libpq, of its driver psycopg, and of a PostgreSQL server that does
-# not accept a connection.
+    **dict.fromkeys((1054, '42703'), causes.COLUMN)}
+# Texts of libpq, psycopg, and a PostgreSQL server that refuses a connection.
 _LIBPQ = (
     (r'timeout expired', causes.silent(0)),
     (r'could not translate host name|failed to resolve host',
@@ -45,8 +43,7 @@ _LIBPQ = (
     (r'too many connections for database', causes.CROWDED_DATABASE),
     (r'too many clients|connection slots are reserved', causes.CROWDED),
     (r'the database system is|not currently accepting', causes.STARTING),
-    (r'server closed the connection', causes.CLOSED),
-)
+    (r'server closed the connection', causes.CLOSED))
 # Each server and SQLite quotes and spells it in another way.
 _MISSING = re.compile(r'(table|relation|column):? [\'"]?([\w.]+)', re.I)
 # Of oslo.db and SQLAlchemy, by name: clients of HTTP services have neither.

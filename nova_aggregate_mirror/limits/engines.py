@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQLAlchemy engines with bounds for the wait and size of statements.
 
-It is long because each driver and server has its own limits, which only
-together bound a statement.
+Long because only the limits of driver and server together bound a statement.
 """
 
 from collections import abc
@@ -47,21 +46,18 @@ _TIMEOUTS = {'pymysql': _MYSQL, 'mysqldb': _MYSQL,
              'psycopg': _LIBPQ, 'psycopg2': _LIBPQ}
 
 # Seconds that the last statement of a call may take after its deadline, that a
-# healthy database needs for a transaction, and that a call waits for an answer
-# at most.
+# healthy database needs for a transaction, and that an answer may take.
 OVERRUN, HEALTHY, PATIENCE = 1.0, 0.25, 5.0
 # The server ends a statement before the driver gives up the connection, and
 # after this share of the limit a database counts as silent.
 AT_SERVER, SILENT = 0.9, 0.8
 
-# On Galera, a transaction that begins with a read (1), or with an UPDATE or a
-# DELETE (2), whose number of rows is an answer, too, first waits until its
-# node has applied what the cluster has committed: a new connection may lead to
-# another node than the last one. An INSERT need not wait: at COMMIT it
-# conflicts with what its node has missed.
+# On Galera, a transaction that begins with a read (1), UPDATE or DELETE (2),
+# whose number of rows is an answer, too, waits until its node has applied what
+# the cluster has committed: a new connection may lead to another node. An
+# INSERT need not wait: at COMMIT it conflicts with what its node has missed.
 CAUSAL = 1 | 2
-# MySQL's error of such a wait, and of a wait for a lock; and PostgreSQL's
-# SQLSTATE of a wait for a lock.
+# MySQL's error of such a wait and of a lost lock; PostgreSQL's of the latter.
 TIMED_OUT, LOCK_TIMEOUT = 1205, '55P03'
 WRITES = 'INSERT', 'UPDATE', 'DELETE'
 
@@ -217,8 +213,7 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
         engines.create_engine(bounded, **arguments), limits))
     if arguments.get('mysql_wsrep_sync_wait') is None:
         # Each transaction sees what was committed on any Galera node. ProxySQL
-        # repeats such a statement on each server that it chooses, if it sets
-        # nothing else.
+        # repeats a statement that sets nothing else on each of its servers.
         _at_connect(engine, 'SET SESSION wsrep_sync_wait = %d' % CAUSAL)
     # Before oslo.db's filters: they call a lost lock a deadlock.
     sa.event.remove(engine, 'handle_error', exc_filters.handler)
@@ -250,8 +245,7 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
     with reported():
         engine = factory()
 
-    # After the listeners of the factory: SQLAlchemy calls none after one
-    # that returns a connection.
+    # After the factory's: SQLAlchemy calls none after one that connects.
     @sa.event.listens_for(engine, 'do_connect')
     def connect(dialect: Any, _record: Any, args: Any, options: Any) -> Any:
         if dialect.driver == 'psycopg':
@@ -279,9 +273,8 @@ def _classify(context: Any) -> None:
     if state == LOCK_TIMEOUT or (is_timeout and is_write):
         raise LostLock(causes.LOCKED)
     if is_timeout:
-        # A proxy may lead the next connection to a node that lags less. A
-        # node without the others reports the same to a statement without a
-        # table, such as the ping of older oslo.db.
+        # A proxy may lead the next connection to a node that lags less. A lone
+        # node reports it to a ping of older oslo.db, which names no table.
         context.is_disconnect = True
         raise db_exc.DBConnectionError(error)
 
@@ -311,8 +304,7 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
     if engine.dialect.name == 'postgresql':
         @sa.event.listens_for(engine, 'begin')
         def begin(connection: sa.engine.Connection) -> None:
-            # For this transaction only: a connection pooler may share the
-            # session.
+            # For this transaction only: a pooler may share the session.
             connection.exec_driver_sql(
                 "SELECT set_config('statement_timeout', '%d', true), "
                 "set_config('lock_timeout', '%d', true)" % (
