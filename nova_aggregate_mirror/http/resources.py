@@ -141,8 +141,9 @@ class Subnet:
 
     def pooled(self, address: str) -> bool:
         """Check whether an address is in an allocation pool."""
-        parse: Any = ipaddress.ip_address
-        return any(parse(first) <= parse(address) <= parse(last)
+        # As numbers: addresses of two versions cannot be compared.
+        number = _number(address)
+        return any(_number(first) <= number <= _number(last)
                    for first, last in self.pools)
 
 
@@ -221,6 +222,10 @@ class Networks:
                         url = urllib.parse.urlsplit(link['href'])
                         return entries, url.query
                 return entries, None
+
+
+def _number(address: str) -> int:
+    return int(ipaddress.ip_address(address))
 
 
 def _port(port: abc.Mapping[str, Any]) -> Port:
