@@ -28,9 +28,6 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import database
 
-INCOMPLETE = ('The information about deleted aggregates and operations is not '
-              'complete')
-
 MAX_NAMED = 2000
 """Servers that the page names; a browser stays fast with them."""
 
@@ -180,5 +177,6 @@ def read_journal(conf: cfg.ConfigOpts,
                                   stored, conf.aggregate_mirror.mode)),
                               has_ledger=not existing.is_missing(conf))
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
-        return JournalContent(trouble=problems.Problem.of(
-            exc, text=INCOMPLETE))
+        return JournalContent(trouble=problems.Problem.of(exc, text=(
+            'The information about deleted aggregates and operations is not '
+            'complete')))

@@ -102,11 +102,16 @@ def shown(complete: abc.Iterable[Association]) -> list[Association]:
 def rows(nova: source.Nova, visible: abc.Iterable[Association],
          marks: abc.Mapping[str, tuple[str, ...]]) -> list[MatrixRow]:
     """Group hosts in the same state into rows; differences come first."""
+    nodes: dict[str, list[str]] = {host: [] for host in nova.members}
+    for node in sorted(nova.nodes):
+        for name in nova.hosts_of(node):
+            nodes.setdefault(name, []).append(node)
+    by_name = {name: MatrixHost(name, tuple(nodes[name]))
+               for name in sorted(nodes)}
     by_host: dict[MatrixHost, list[Association]] = {
-        host: [] for host in _hosts(nova)}
-    names = {host.name: host for host in by_host}
+        host: [] for host in by_name.values()}
     for association in visible:
-        for host in [names[name] for name in association.hosts] or [
+        for host in [by_name[name] for name in association.hosts] or [
                 MatrixHost('', (association.provider,))]:
             by_host.setdefault(host, []).append(association)
     groups: dict[Any, list[MatrixHost]] = collections.defaultdict(list)
@@ -121,25 +126,14 @@ def rows(nova: source.Nova, visible: abc.Iterable[Association],
 def columns(nova: source.Nova, visible: abc.Iterable[Association]
             ) -> list[Column]:
     """List every aggregate by name; those with differences come first."""
-    counts: dict[str, collections.Counter[State]] = {
-        uuid: collections.Counter() for uuid in nova.aggregates}
+    states: dict[str, list[State]] = {uuid: [] for uuid in nova.aggregates}
     for association in visible:
-        counts.setdefault(association.aggregate_uuid, collections.Counter())[
-            association.state] += 1
-    return sorted(
-        (Column(uuid, nova.aggregates.get(uuid, ''), count)
-         for uuid, count in counts.items()),
-        key=lambda column: (not column.differs, column.name, column.uuid))
-
-
-def _hosts(nova: source.Nova) -> abc.Iterator[MatrixHost]:
-    """List the hosts that nova has, in aggregates or with compute nodes."""
-    nodes: dict[str, list[str]] = {host: [] for host in nova.members}
-    for node in sorted(nova.nodes):
-        for host in nova.hosts_of(node):
-            nodes.setdefault(host, []).append(node)
-    for host, names in sorted(nodes.items()):
-        yield MatrixHost(host, tuple(names))
+        states.setdefault(association.aggregate_uuid, []).append(
+            association.state)
+    listed = [Column(uuid, nova.aggregates.get(uuid, ''),
+                     collections.Counter(states[uuid])) for uuid in states]
+    return sorted(listed, key=lambda column: (
+        not column.differs, column.name, column.uuid))
 
 
 def _cells(host: MatrixHost, members: abc.Collection[Association]

@@ -14,7 +14,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import printable
 
 STDOUT = '-'
-OWNER_ONLY = 0o600
 
 Write = abc.Callable[[abc.Iterable[str]], None]
 
@@ -43,9 +42,9 @@ def replaced(name: str) -> abc.Iterator[Write]:
             previous = _previous(name, directory, file)
             temporary = '%s.%s' % (file, uuid.uuid4().hex)
             # Private until it has the access of the previous file.
+            mode = 0o600 if previous else 0o666
             out = open(temporary, 'xb', opener=functools.partial(
-                os.open, dir_fd=directory,
-                mode=OWNER_ONLY if previous else 0o666))
+                os.open, mode=mode, dir_fd=directory))
             stack.callback(_remove, temporary, directory)
             stack.enter_context(out)
             if previous:

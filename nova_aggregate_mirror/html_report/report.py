@@ -67,10 +67,9 @@ def values(content: collect.Content) -> dict[str, Any]:
     compared = matrix.shown(syncs.complete(result))
     rows = matrix.rows(nova, compared, marks(content))
     columns = matrix.columns(nova, compared)
-    found = [*journal.disagreements, *result.problems]
-    if journal.trouble:
-        found.insert(0, journal.trouble)
-    counts = [column.counts for column in columns]
+    found = list(filter(None, [
+        journal.trouble, *journal.disagreements, *result.problems]))
+    states = frozenset().union(*(column.counts for column in columns))
     # A row has hosts, or providers without a known host.
     differing = [len(row.hosts) for row in rows
                  if row.differs and row.hosts[0].name]
@@ -79,8 +78,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         **vars(content),
         'status': status(content), 'summary': summary(content),
         'good': not status(content) and not misplaced,
-        'states': frozenset[State]().union(*counts),
-        'compared': not result.not_compared,
+        'states': states, 'compared': not result.not_compared,
         'nova_read': not isinstance(result.not_compared,
                                     exceptions.NovaUnavailable),
         'problems': found, 'missing': len(result.select(State.MISSING)),
