@@ -200,12 +200,10 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
             context, program.source(), program.placement(),
             program.servers(), cli.progress())
         if args.servers_of:
-            return emptying.explain(
-                cloud, args.servers_of, args.operation,
-                args.order or departures.SIZE)
-        return gather.explain(
-            cloud, args, lookup.Identifiers(
-                conf, program.servers()).look_up, program.journal)
+            return emptying.explain(cloud, args.servers_of, args.operation,
+                                    args.order or departures.SIZE)
+        names = lookup.Identifiers(conf, program.servers())
+        return gather.explain(cloud, args, names.look_up, program.journal)
 
 
 def _show(form: str, answer: Answer, words: Any) -> None:

@@ -74,9 +74,8 @@ def bound_databases(conf: cfg.ConfigOpts, seconds: float) -> None:
     """Limit the waits for nova's databases; call it before nova connects."""
     for group in 'api_database', 'database':
         parameters = conf[group].connection_parameters or ''
-        timeouts = engines.timeouts(
-            conf[group].connection or conf.api_database.connection, seconds,
-            parameters)
+        url = conf[group].connection or conf.api_database.connection
+        timeouts = engines.timeouts(url, seconds, parameters)
         bounds = ['%s=%s' % option for option in timeouts.items()]
         extended = '&'.join(filter(None, [parameters, *bounds]))
         conf.set_override('max_retries', 0, group)

@@ -10,28 +10,10 @@ from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.scheduler import filter_table
-from nova_aggregate_mirror.scheduler import moving
 
 Facts = reasons.Facts
 Nodes = frozenset[str]
 Reason = explanation.Reason
-
-NOT_LOOKED_AT = {
-    explanation.CREATE: 'quotas, rights to the flavor, image, volumes, '
-    'addresses, and the ports of a server that was never on a host',
-    'resize': 'quotas, rights to the flavor, state and image of the server, '
-    'addresses',
-    moving.COLD: 'state of the server, volumes, addresses',
-    moving.LIVE: 'state of the server, and what nova-conductor and '
-    'nova-compute check of both hosts: nova-scheduler is asked again without '
-    'a host that they refuse ([DEFAULT] migrate_max_retries)',
-    moving.EVACUATION: 'state of the server, whether its host is down, '
-    'volumes, addresses',
-    explanation.UNSHELVE: 'quotas, state and image of the server, volumes, '
-    'addresses',
-    explanation.REBUILD: 'state of the server, quotas, the image and its '
-    'traits, volumes'}
-"""What nova-api, nova-conductor, cinder and neutron may refuse."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,8 +162,8 @@ def explain(facts: Facts) -> explanation.Answer:
     verdicts.sort(key=_rank)
     return dataclasses.replace(
         facts.answer, conditions=conditions, verdicts=verdicts,
-        notes=_notes(facts), not_looked_at=NOT_LOOKED_AT[facts.operation],
-        failure=str(facts.refusal or ''))
+        notes=_notes(facts), failure=str(facts.refusal or ''),
+        not_looked_at=explanation.OPERATIONS[facts.operation])
 
 
 def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:

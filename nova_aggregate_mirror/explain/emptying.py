@@ -142,11 +142,10 @@ class Emptying:
         first, zone = alone.acceptable[0].host, spec.availability_zone
         missing = servers.exhausted(
             spec, answers, [verdict.node for verdict in alone.acceptable])
-        reasons = sorted({*missing.values()})
-        why = ', '.join(reasons) or 'it is not known why'
+        shortages = sorted(set(missing.values())) or ['it is not known why']
         before = plurals.count(len(servers.servers), 'server')
-        reason = LEFT % (
-            ' of zone %s' % zone if zone else '', before, why, first)
+        reason = LEFT % (' of zone %s' % zone if zone else '', before,
+                         ', '.join(shortages), first)
         return dataclasses.replace(row, first=first, reason=reason)
 
 

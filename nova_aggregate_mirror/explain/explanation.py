@@ -16,10 +16,23 @@ from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror import terminal_tables
 
-CREATE, UNSHELVE, REBUILD = 'create', 'unshelve', 'rebuild'
-OPERATIONS = (CREATE, moving.COLD, moving.LIVE, moving.EVACUATION, UNSHELVE,
-              REBUILD, 'resize')
-"""Operations on a server for which nova-scheduler finds a host."""
+CREATE, UNSHELVE = 'create', 'unshelve'
+OPERATIONS = {
+    CREATE: 'quotas, rights to the flavor, image, volumes, addresses, and the '
+    'ports of a server that was never on a host',
+    moving.COLD: 'state of the server, volumes, addresses',
+    moving.LIVE: 'state of the server, and what nova-conductor and '
+    'nova-compute check of both hosts: nova-scheduler is asked again without '
+    'a host that they refuse ([DEFAULT] migrate_max_retries)',
+    moving.EVACUATION: 'state of the server, whether its host is down, '
+    'volumes, addresses',
+    UNSHELVE: 'quotas, state and image of the server, volumes, addresses',
+    'rebuild': 'state of the server, quotas, the image and its traits, '
+    'volumes',
+    'resize': 'quotas, rights to the flavor, state and image of the server, '
+    'addresses'}
+"""Operations on a server for which nova-scheduler finds a host, to what else
+nova-api, nova-conductor, cinder and neutron may refuse."""
 
 MAX_SERVERS = 10_000
 """Servers of a request for as many as fit; no other asks for as many."""
@@ -53,9 +66,8 @@ class Reason:
     """What to do; like ``detail`` it may contain ``HOST``."""
 
     def with_host(self, host: str) -> 'Reason':
-        return dataclasses.replace(
-            self, detail=self.detail.replace(HOST, host),
-            step=self.step.replace(HOST, shlex.quote(host)))
+        return Reason(self.kind, self.phrase, self.detail.replace(HOST, host),
+                      self.step.replace(HOST, shlex.quote(host)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,8 +196,7 @@ def sentence(answer: Answer) -> str:
         len(acceptable), len(answer.verdicts), answer.noun)
     if acceptable:
         text += ' (%s)' % names(acceptable, SENTENCE_HOSTS)
-    why = excluded(answer)
-    if why:
+    if why := excluded(answer):
         text += ': ' + why
     if answer.count > 1:
         text += '. %d of %d servers fit at once' % (

@@ -128,9 +128,8 @@ class HostManager(host_manager.HostManager):
         """Return the hosts of aggregates with a zone, each with that."""
         zones: dict[str, str] = {}
         for aggregate in self.aggs_by_id.values():
-            if aggregate.availability_zone:
-                zones |= dict.fromkeys(
-                    aggregate.hosts, aggregate.availability_zone)
+            if zone := aggregate.availability_zone:
+                zones |= dict.fromkeys(aggregate.hosts, zone)
         return zones
 
     def states(self, context: Any, spec: Any,

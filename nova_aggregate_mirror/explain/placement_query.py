@@ -117,12 +117,11 @@ def parse(parameters: abc.Sequence[tuple[str, str]],
           origin: abc.Callable[[Condition], Origin] = lambda _: Origin()
           ) -> PlacementQuery:
     """Split the parameters of a query into conditions, each of one origin."""
-    options, conditions = dict(parameters), []
+    options, conditions = dict(parameters), list[Condition]()
     for key, value in parameters:
         if key in (LIMIT, POLICY):
             continue
-        whole = Condition(key, value)
-        parts = [value]
+        whole, parts = Condition(key, value), [value]
         # One provider has to have all resources of a numbered group.
         if whole.kind in TRAITS or key == RESOURCES:
             parts = value.split(',')
@@ -132,13 +131,11 @@ def parse(parameters: abc.Sequence[tuple[str, str]],
                 cause = origin(Condition(key, '!' + name))
                 forbidden.setdefault(cause, []).append(name)
             parts = ['!in:' + ','.join(names) for names in forbidden.values()]
-        for part in parts:
-            conditions.append(
-                Condition(key, part, origin(Condition(key, part))))
+        conditions += [Condition(key, part, origin(Condition(key, part)))
+                       for part in parts]
     conditions.sort(key=_rank)
-    return PlacementQuery(
-        tuple(conditions), options.get(POLICY, ''),
-        int(options[LIMIT]) if LIMIT in options else None)
+    limit = int(options[LIMIT]) if LIMIT in options else None
+    return PlacementQuery(tuple(conditions), options.get(POLICY, ''), limit)
 
 
 def alternatives(queries: Queries, part: abc.Sequence[Condition]

@@ -154,8 +154,7 @@ def acceptable(node: str, facts: Facts) -> Reason:
                   % score)
         step = ('see nova-compute.log of the host; a build that succeeds, or '
                 'a restart of nova-compute, resets the number')
-    return Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE, detail,
-                  step=step)
+    return Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE, detail, step)
 
 
 def of_provider(node: str, facts: Facts) -> Reason:
@@ -180,15 +179,14 @@ def of_condition(condition: Condition, node: str, facts: Facts) -> Reason:
         return _of_trait(condition, node, facts)
     if condition.kind == placement_query.MEMBER_OF:
         if condition.forbids:
-            return _of_forbidden_membership(condition, node, facts)
+            return _of_forbidden(condition, node, facts)
         return _of_membership(condition, node, facts)
     return reason('not_requested', facts)
 
 
 def title(condition: Condition, nova: source.Nova) -> str:
     """Name a condition, with the names of aggregates and hosts."""
-    names = condition.names
-    text = str(condition)
+    names, text = condition.names, str(condition)
     if condition.kind == placement_query.RESOURCES:
         text = ', '.join('%d %s' % (amount, name)
                          for name, amount in condition.amounts.items())
@@ -302,17 +300,15 @@ def _of_drift(key: str, detail: str, node: str, facts: Facts,
     return reason(key, facts, detail, membership=membership)
 
 
-def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
-                             ) -> Reason:
-    nova = facts.nova
-    common = sorted(frozenset(condition.names) & nova.wanted(node))
+def _of_forbidden(condition: Condition, node: str, facts: Facts) -> Reason:
+    common = sorted(frozenset(condition.names) & facts.nova.wanted(node))
     subject = condition.origin.name or 'the request'
     if not common:
         return _of_drift('stale', 'placement has it in an aggregate that '
                          'excludes %s; nova does not' % subject, node, facts)
     key = ('isolated' if condition.origin == placement_query.ISOLATED
            else 'forbidden')
-    return reason(key, facts, _titles(common, nova), subject=subject)
+    return reason(key, facts, _titles(common, facts.nova), subject=subject)
 
 
 def is_stale(node: str, facts: Facts) -> bool:

@@ -36,17 +36,14 @@ MAX_NAMED = 2000
 class Group:
     """Servers with the same host, request and cause."""
 
-    servers: list[audit.Misplacement]
+    first: audit.Misplacement
+    servers: list[audit.Misplacement] = dataclasses.field(default_factory=list)
     """Those that the page names, in the order of their creation."""
     count: int = 0
     """All of them."""
     earliest: float | None = None
     latest: float | None = None
     """Since when, in seconds since the epoch, as far as it is known."""
-
-    @property
-    def first(self) -> audit.Misplacement:
-        return self.servers[0]
 
     @property
     def command(self) -> str:
@@ -79,7 +76,7 @@ class Misplacements:
             if key not in self._groups and not is_named:
                 self.omitted += 1
                 continue
-            group = self._groups.setdefault(key, Group([]))
+            group = self._groups.setdefault(key, Group(misplacement))
             group.count += 1
             since = cause.since
             if since is not None:

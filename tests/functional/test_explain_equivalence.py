@@ -24,7 +24,7 @@ SEED = int(os.environ.get('AGGREGATE_MIRROR_SEED', 0))
 # For each of these many creations, nova also claims the resources.
 CLAIMED = 5
 # The operations of the cases, in turn.
-OPERATIONS = [operation for move in explanation.OPERATIONS[1:]
+OPERATIONS = [operation for move in [*explanation.OPERATIONS][1:]
               for operation in (explanation.CREATE, move)]
 TRAIT = 'CUSTOM_FAST'
 FLAVORS = {'plain': {}, 'fast': {'trait:' + TRAIT: 'required'},
