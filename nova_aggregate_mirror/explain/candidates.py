@@ -172,8 +172,7 @@ class CandidateReader:
         return sorted(classes - existing), sorted(traits)
 
     def _read(self, path: str, parse: abc.Callable[[Document], Result],
-              provider: str | None = None, parameters: Parameters = ()
-              ) -> Result:
+              provider: str = '', parameters: Parameters = ()) -> Result:
         """Send a GET, and parse its answer."""
         if parameters:
             path += '?' + urllib.parse.urlencode(parameters, safe=':,!')

@@ -18,8 +18,7 @@ SIZE = 'size'
 ORDERS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
     SIZE: lambda server: (-server.flavor.memory_mb, -server.flavor.vcpus,
                           server.display_name),
-    'name': lambda server: server.display_name,
-}
+    'name': lambda server: server.display_name}
 """Orders of the moves; the largest server is the hardest to place."""
 
 TABLE = ('Server', 'State', 'Operation', 'Flavor', 'Host, or why none')

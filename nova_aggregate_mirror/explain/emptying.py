@@ -79,10 +79,8 @@ class Emptying:
 
     def __init__(self, cloud: gather.Cloud, nova: source.Nova, host: str,
                  manager: host_states.HostManager) -> None:
-        self._cloud = cloud
-        self._nova = nova
-        self._host = host
-        self._manager = manager
+        self._cloud, self._nova = cloud, nova
+        self._host, self._manager = host, manager
         self._request = functools.partial(
             stored.of_server, cloud.context, cloud.placement)
         reader = candidates.CandidateReader(cloud.placement)

@@ -50,8 +50,7 @@ class Filling:
 
     def __init__(self, manager: host_states.HostManager,
                  states: abc.Iterable[Any]) -> None:
-        self._manager = manager
-        self._states = list(states)
+        self._manager, self._states = manager, list(states)
         self._time = timeutils.utcnow()
         self.taken = Taken()
         """What the servers took of placement's candidates, or gave back:
@@ -131,8 +130,7 @@ class Filling:
         for _number in range(explanation.MAX_SERVERS):
             # The server before this one was fitted to the cells of its host.
             spec.numa_topology = topology and topology.obj_clone()
-            server = uuidutils.generate_uuid()
-            spec.instance_uuid = server
+            server = spec.instance_uuid = uuidutils.generate_uuid()
             if group:
                 # Nova adds a server to its group before it schedules it.
                 group.members = [*group.members, server]

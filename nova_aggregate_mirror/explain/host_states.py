@@ -41,10 +41,8 @@ PARAMETERS = {
             'self', 'context', 'cells', 'compute_uuids'],
         '_get_instance_info': ['self', 'context', 'compute'],
         '_init_instance_info': ['self', 'computes_by_cell']},
-    manager.SchedulerManager: {
-        '_consume_selected_host': [
-            'selected_host', 'spec_obj', 'instance_uuid']},
-}
+    manager.SchedulerManager: {'_consume_selected_host': [
+        'selected_host', 'spec_obj', 'instance_uuid']}}
 
 
 def check_nova() -> None:
@@ -60,8 +58,7 @@ class _Instances(collections.UserDict[str, Any]):
     """The instances of a host, read when a filter or weigher needs them."""
 
     def __init__(self, read: abc.Callable[[], Any], host: str) -> None:
-        self._read = read
-        self._host = host
+        self._read, self._host = read, host
 
     @functools.cached_property
     def data(self) -> dict[str, Any]:  # type: ignore[override]

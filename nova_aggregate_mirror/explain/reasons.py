@@ -43,8 +43,7 @@ class Refusal(Exception):
 
     def __init__(self, condition: str, reason: str, step: str = '') -> None:
         super().__init__(reason)
-        self.condition = condition
-        self.step = step
+        self.condition, self.step = condition, step
 
 
 @dataclasses.dataclass(frozen=True)

@@ -215,8 +215,7 @@ def of_description(context: Any, args: argparse.Namespace,
     if host is None:
         # Nova-api checks no other.
         check_zone(context, zone)
-    flavor = find_flavor(context, args.flavor)
-    notes = list[str]()
+    flavor, notes = find_flavor(context, args.flavor), list[str]()
     if zone and not args.zone:
         notes.append(option_note('default_schedule_zone'))
     if from_volume and not zone and not CONF.cinder.cross_az_attach:

@@ -67,16 +67,15 @@ class Misplacements:
 
     def add(self, page: abc.Iterable[audit.Misplacement]) -> None:
         """Add misplacements to their groups, within the limit of the page."""
-        for misplacement in page:
-            cause = misplacement.cause
-            key = (misplacement.server.host, misplacement.rule,
-                   misplacement.requested, misplacement.actual,
-                   cause.kind, cause.text)
+        for misplaced in page:
+            cause = misplaced.cause
+            key = (misplaced.server.host, misplaced.rule, misplaced.requested,
+                   misplaced.actual, cause.kind, cause.text)
             is_named = self._named < MAX_NAMED
             if key not in self._groups and not is_named:
                 self.omitted += 1
                 continue
-            group = self._groups.setdefault(key, Group(misplacement))
+            group = self._groups.setdefault(key, Group(misplaced))
             group.count += 1
             since = cause.since
             if since is not None:
@@ -84,7 +83,7 @@ class Misplacements:
                 group.latest = max(since, group.latest or since)
             if is_named:
                 self._named += 1
-                group.servers.append(misplacement)
+                group.servers.append(misplaced)
 
     @property
     def groups(self) -> list[Group]:

@@ -24,8 +24,7 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True,
-        undefined=jinja2.StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True)
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
         time=dates.in_table, age=lambda seconds: _age(now - seconds))
     script = environment.get_template(name + '.js').render()

@@ -74,31 +74,28 @@ def values(content: collect.Content) -> dict[str, Any]:
     differing = [len(row.hosts) for row in rows
                  if row.differs and row.hosts[0].name]
     misplaced = content.findings and content.findings.figure
+    drift = result.select(*associations.DRIFT)
+    never = syncs.NEVER if journal.has_ledger else syncs.UNKNOWN
     return {
         **vars(content),
         'status': status(content), 'summary': summary(content),
-        'good': not status(content) and not misplaced,
-        'states': states, 'compared': not result.not_compared,
-        'nova_read': not isinstance(result.not_compared,
-                                    exceptions.NovaUnavailable),
+        'good': not status(content) and not misplaced, 'states': states,
+        'compared': not result.not_compared, 'nova_read': not isinstance(
+            result.not_compared, exceptions.NovaUnavailable),
         'problems': found, 'missing': len(result.select(State.MISSING)),
-        'stale': len(result.select(*STALE)),
-        'nodes': len(nova.compute_nodes()), 'extent': problems.extent(nova),
-        'aggregates': len(nova.aggregates), 'columns': columns,
+        'stale': len(result.select(*STALE)), 'extent': problems.extent(nova),
+        'nodes': len(nova.compute_nodes()), 'aggregates': len(nova.aggregates),
+        'hosts': len(nova.hosts() | nova.members.keys()), 'columns': columns,
         'rows': [(row, _spans(row, columns)) for row in rows],
-        'hosts': len(nova.hosts() | nova.members.keys()),
         'differing': sum(differing), 'meanings': exit_status.TEXTS,
         'pending': len(result.select(State.PENDING)),
-        'state': stored_rows.state,
         'foreign': result.select(
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
             State.UNKNOWN_PROVIDER, State.ABSENT),
         'unknown': problems.owner(
             nova) if nova.unread else 'no compute node',
-        'described': syncs.foreign(
-            result, syncs.NEVER if journal.has_ledger else syncs.UNKNOWN),
-        'repair': REPAIR if not result.refused and result.select(
-            *associations.DRIFT) else '',
+        'described': syncs.foreign(result, never), 'state': stored_rows.state,
+        'repair': REPAIR if drift and not result.refused else '',
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), content.observes),
         'audit_command': commands.AUDIT}
