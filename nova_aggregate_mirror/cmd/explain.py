@@ -52,18 +52,15 @@ Answer = explanation.Answer | departures.Answer
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    subject = parser.add_mutually_exclusive_group(required=True)
-    subject.add_argument(
-        '--server', default='', metavar='NAME_OR_ID',
-        help='the request of this server as nova has stored it, also of a '
-             'server in ERROR')
-    subject.add_argument(
-        '--flavor', metavar='FLAVOR',
-        help='the request of a server with this flavor, given by name or ID')
-    subject.add_argument(
-        '--servers-of', default='', metavar='HOST',
-        help='move each server of this host, one after the other: does each '
-             'find a host?')
+    select = parser.add_mutually_exclusive_group(required=True).add_argument
+    select('--server', default='', metavar='NAME_OR_ID',
+           help='the request of this server as nova has stored it, also of a '
+                'server in ERROR')
+    select('--flavor', metavar='FLAVOR', help='the request of a server with '
+           'this flavor, given by name or ID')
+    select('--servers-of', default='', metavar='HOST',
+           help='move each server of this host, one after the other: does '
+                'each find a host?')
     add('--for', nargs='+', default=[''], metavar='OPERATION',
         dest='operation',
         help='with --server: its operation to explain, one of %s; resize is '
@@ -106,11 +103,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='explain this host only; may be repeated')
     output = parser.add_mutually_exclusive_group()
     cli.add_format(output)
-    output.add_argument(
-        '--html', metavar='FILE',
-        help='write an HTML page to this file, - for standard output, and '
-             'print only the summary; an existing file is replaced when the '
-             'page is complete')
+    output.add_argument('--html', metavar='FILE', help=(
+        'write an HTML page to this file, - for standard output, and print '
+        'only the summary; an existing file is replaced when the page is '
+        'complete'))
 
 
 def _count(text: str) -> int:

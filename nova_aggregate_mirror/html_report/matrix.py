@@ -100,7 +100,7 @@ def shown(complete: abc.Iterable[Association]) -> list[Association]:
 
 
 def rows(nova: source.Nova, visible: abc.Iterable[Association],
-         marks: abc.Mapping[str, tuple[str, ...]]) -> list[MatrixRow]:
+         marks: abc.Mapping[str, abc.Set[str]]) -> list[MatrixRow]:
     """Group hosts in the same state into rows; differences come first."""
     nodes: dict[str, list[str]] = {host: [] for host in nova.members}
     for node in sorted(nova.nodes):
@@ -117,7 +117,8 @@ def rows(nova: source.Nova, visible: abc.Iterable[Association],
     groups: dict[Any, list[MatrixHost]] = collections.defaultdict(list)
     for host, members in by_host.items():
         cells = tuple(_cells(host, members))
-        groups[cells, marks.get(host.name, ()), bool(host.name)].append(host)
+        own = tuple(mark for mark in marks if host.name in marks[mark])
+        groups[cells, own, bool(host.name)].append(host)
     matrix_rows = [MatrixRow(tuple(hosts), cells, host_marks)
                    for (cells, host_marks, _), hosts in groups.items()]
     return sorted(matrix_rows, key=lambda row: row.rank)

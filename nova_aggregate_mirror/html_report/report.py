@@ -101,28 +101,22 @@ def values(content: collect.Content) -> dict[str, Any]:
         'audit_command': commands.AUDIT}
 
 
-def marks(content: collect.Content) -> abc.Mapping[str, tuple[str, ...]]:
-    """Map hosts to short texts about problems other than drift."""
-    by_host: dict[str, tuple[str, ...]] = {}
+def marks(content: collect.Content) -> abc.Mapping[str, abc.Set[str]]:
+    """Map short texts about problems other than drift to their hosts."""
     nova, not_compared = content.sync.nova, set[str]()
     for name in syncs.failed(content.sync, outcome.PROVIDER, outcome.HOST):
         not_compared |= nova.hosts_of(name) or {name}
-    for hosts, mark in (
-            ({row.dirty.host for row in content.journal.rows
-              if row.mirrored_at is None}, 'in the journal'),
-            (nova.unmapped, 'not mapped to its cell'),
-            (nova.nodeless(), 'no compute node'),
-            (nova.hosts_down, 'its cell did not answer'),
-            (frozenset[str]().union(*(
-                aggregate.hosts for aggregate in nova.invalid_aggregates)),
-             matrix.NO_UUID),
-            (nova.members.keys() & {row.host for row in nova.invalid_nodes},
-             'compute node without a UUID'),
-            (not_compared - nova.hosts_down.keys(),
-             'could not be compared')):
-        for host in hosts:
-            by_host[host] = (*by_host.get(host, ()), mark)
-    return by_host
+    return {
+        'in the journal': {row.dirty.host for row in content.journal.rows
+                           if row.mirrored_at is None},
+        'not mapped to its cell': nova.unmapped,
+        'no compute node': nova.nodeless(),
+        'its cell did not answer': nova.hosts_down.keys(),
+        matrix.NO_UUID: frozenset[str]().union(*(
+            aggregate.hosts for aggregate in nova.invalid_aggregates)),
+        'compute node without a UUID': nova.members.keys() & {
+            row.host for row in nova.invalid_nodes},
+        'could not be compared': not_compared - nova.hosts_down.keys()}
 
 
 def _spans(row: matrix.MatrixRow, columns: abc.Iterable[matrix.Column]

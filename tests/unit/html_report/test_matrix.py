@@ -78,7 +78,7 @@ class TestRows(testtools.TestCase):
         self.assertEqual(
             [['h2'], ['h1']], [hosts for hosts, _cells in self.rows(
                 nova({'h1': 'a', 'h2': 'a'}, {'n1': 'h1', 'n2': 'h2'}),
-                {'h2': ('in the journal',)})])
+                {'in the journal': {'h2'}})])
         self.assertTrue(self.found[0].differs)
 
 
