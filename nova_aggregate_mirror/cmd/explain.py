@@ -53,14 +53,12 @@ Answer = explanation.Answer | departures.Answer
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     select = parser.add_mutually_exclusive_group(required=True).add_argument
-    select('--server', default='', metavar='NAME_OR_ID',
-           help='the request of this server as nova has stored it, also of a '
-                'server in ERROR')
+    select('--server', default='', metavar='NAME_OR_ID', help='the request of '
+           'this server as nova has stored it, also of a server in ERROR')
     select('--flavor', metavar='FLAVOR', help='the request of a server with '
            'this flavor, given by name or ID')
-    select('--servers-of', default='', metavar='HOST',
-           help='move each server of this host, one after the other: does '
-                'each find a host?')
+    select('--servers-of', default='', metavar='HOST', help='move each server '
+           'of this host, one after the other: does each find a host?')
     add('--for', nargs='+', default=[''], metavar='OPERATION',
         dest='operation',
         help='with --server: its operation to explain, one of %s; resize is '
@@ -75,9 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --flavor or --for rebuild: the image, read from glance '
              'with the credentials of [placement]')
     add('--image-property', action='append', default=[], type=cli.pair,
-        metavar='KEY=VALUE', dest='properties',
-        help='with --flavor or --for rebuild: a property of the image; may be '
-             'repeated')
+        metavar='KEY=VALUE', dest='properties', help='with --flavor or --for '
+        'rebuild: a property of the image; may be repeated')
     add('--volume', action='store_true',
         help='with --flavor: the server boots from a volume, and the root '
              'disk of the flavor is not requested')
@@ -87,9 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --flavor or --for unshelve: the availability zone, as '
              'nova-api takes it')
     add('--hint', action='append', default=[], type=cli.pair,
-        metavar='KEY=VALUE', dest='hints',
-        help='with --flavor: a scheduler hint, servers and server group by '
-             'name or ID; may be repeated')
+        metavar='KEY=VALUE', dest='hints', help='with --flavor: a scheduler '
+        'hint, servers and server group by name or ID; may be repeated')
     add('--count', type=_count, default=1, metavar='N|all',
         help='with --flavor: number of servers that are requested at once, or '
              'all: servers are created one after the other until nova finds '
