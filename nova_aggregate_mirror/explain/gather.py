@@ -92,8 +92,8 @@ def explain(cloud: Cloud, args: argparse.Namespace,
     except exceptions.JournalUnavailable as exc:
         request.notes.append(
             'What is pending in the journal is not known: %s' % exc)
-    return conditions.explain(
-        gather(cloud, nova, request, args.hosts, pending))
+    facts = gather(cloud, nova, request, args.hosts)
+    return conditions.explain(dataclasses.replace(facts, pending=pending))
 
 
 def read_nova(cloud: Cloud, hosts: abc.Iterable[str]) -> source.Nova:
@@ -111,16 +111,14 @@ def read_nova(cloud: Cloud, hosts: abc.Iterable[str]) -> source.Nova:
 
 def gather(cloud: Cloud, nova: source.Nova,
            request: requests.SchedulingRequest,
-           hosts: abc.Collection[str] = (),
-           pending: abc.Mapping[str, float] | None = None) -> Facts:
+           hosts: abc.Collection[str] = ()) -> Facts:
     """Rehearse the scheduling of a request; write and claim nothing.
 
     :param hosts: hosts to explain, with each filter; empty means all
-    :param pending: as in ``Facts``
     :raises MirrorError: placement or nova could not be read
     """
     manager = manager_of(cloud, nova)
-    facts = _before_scheduling(nova, request, manager, hosts, pending or {})
+    facts = _before_scheduling(nova, request, manager, hosts)
     if request.stays:
         return facts.staying_on(request.instance.host, request.instance.node)
     try:
@@ -158,8 +156,7 @@ def manager_of(cloud: Cloud, nova: source.Nova) -> host_states.HostManager:
 
 def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
                        manager: host_states.HostManager,
-                       hosts: abc.Collection[str],
-                       pending: abc.Mapping[str, float]) -> Facts:
+                       hosts: abc.Collection[str]) -> Facts:
     """Observe the request, and the hosts and services of nova."""
     computes: dict[str, Any] = {}
     for services in manager.services.values():
@@ -177,9 +174,8 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
     request.notes.extend(_notes(request, manager))
     answer = explanation.Answer(
         {name: value for name, value in request.about.items() if value},
-        # Running the request filters may add to them.
-        notes=request.notes,
-        record=request.record, stays=request.stays,
+        # Running the request filters may add to the notes.
+        notes=request.notes, record=request.record, stays=request.stays,
         remarks=[*manager.remarks(), *request.remarks],
         cells_down=bool(manager.cells_down))
     all_nodes, elsewhere = frozenset(nova.nodes), frozenset[str]()
@@ -197,9 +193,8 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
                   for host, service in computes.items() if service.disabled},
         down={host: service.forced_down for host, service in computes.items()
               if not manager.is_up(service)},
-        serviceless=all_nodes - nodes, pending=pending,
-        cells_disabled=cells_disabled, elsewhere=elsewhere,
-        unmapped=nova.nodes_unmapped & all_nodes
+        serviceless=all_nodes - nodes, cells_disabled=cells_disabled,
+        elsewhere=elsewhere, unmapped=nova.nodes_unmapped & all_nodes
         if request.operation == explanation.CREATE else frozenset())
 
 

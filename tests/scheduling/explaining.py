@@ -90,8 +90,8 @@ class ExplainingTest(cloud.CloudTest):
                 hosts: abc.Collection[str] = (),
                 pending: abc.Mapping[str, float] = {}) -> explanation.Answer:
         cloud = self.cloud()
-        return conditions.explain(gather.gather(
-            cloud, cloud.nova.read_all(), request, hosts, pending))
+        facts = gather.gather(cloud, cloud.nova.read_all(), request, hosts)
+        return conditions.explain(dataclasses.replace(facts, pending=pending))
 
     def cloud(self) -> gather.Cloud:
         """Return nova and placement, and count what that is asked."""
