@@ -10,8 +10,6 @@ LIMIT, POLICY = 'limit', 'group_policy'
 
 _ORDER = (RESOURCES, ROOT, REQUIRED, MEMBER_OF, IN_TREE)
 TRAITS = REQUIRED, ROOT
-# Parameters with a list of values that must all be met.
-_LISTS = (RESOURCES, *TRAITS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +91,8 @@ class PlacementQuery:
         lists: dict[str, list[str]] = {}
         pairs = []
         for condition in conditions:
-            if condition.kind in _LISTS:
+            # These have a list of values that must all be met.
+            if condition.kind in (RESOURCES, *TRAITS):
                 lists.setdefault(condition.key, []).append(condition.value)
             else:
                 pairs.append((condition.key, condition.value))

@@ -13,8 +13,6 @@ import jinja2
 
 from nova_aggregate_mirror import dates
 
-HERE = pathlib.Path(__file__).parent
-
 
 def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
     """Generate a page, part by part.
@@ -22,9 +20,10 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
     :param name: name of its template and of its script
     :param now: Unix time of its data, from which it counts ages
     """
+    loader = jinja2.FileSystemLoader(pathlib.Path(__file__).parent)
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True,
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
         time=dates.in_table, age=lambda seconds: _age(now - seconds))
     script = environment.get_template(name + '.js').render()
