@@ -48,8 +48,7 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
             '[DEFAULT] transport_url: oslo.messaging does not accept it '
             '(%s); give nova-scheduler\'s nova.conf with --config-file'
             % type(exc).__name__) from exc
-    # The warnings of this package's filters are about nova-scheduler's host,
-    # and advise to run this very command.
+    # Our filters warn about nova-scheduler's host, and advise this command.
     logging.getLogger('nova_aggregate_mirror.scheduler').setLevel(
         logging.ERROR)
     return nova_context.get_admin_context()

@@ -155,8 +155,7 @@ class Answer:
     """Why the request fails whatever hosts there are; empty if it does not."""
     record: ServerRecord | None = None
     remarks: abc.Sequence[str] = ()
-    """What is said before the answer: the operation that was chosen, what is
-    down or could not be read."""
+    """Said before the answer: the operation chosen, what is down or unread."""
     stays: str = ''
     """Why nova-scheduler is not asked; empty if it is."""
     not_looked_at: str = ''

@@ -53,8 +53,7 @@ class Filling:
         self._manager, self._states = manager, list(states)
         self._time = timeutils.utcnow()
         self.taken = Taken()
-        """What the servers took of placement's candidates, or gave back:
-        placement has not seen them."""
+        """What servers took, or gave back, which placement has not seen."""
         self.servers: dict[str, str] = {}
         """Each server that was placed, to its host."""
 

@@ -54,8 +54,7 @@ class FilterRun:
     rejected: abc.Mapping[str, str]
     """Rejected compute node to what the filter has logged about it."""
     broken_rules: frozenset[str] = frozenset()
-    """Compute nodes whose aggregates, as nova has them, exclude the request;
-    the guard reports them."""
+    """Compute nodes that nova's own aggregates exclude, as the guard says."""
     module: str = ''
     """The module of its class; empty for one of nova."""
 

@@ -22,9 +22,8 @@ Write = abc.Callable[[abc.Iterable[str]], None]
 def replaced(name: str) -> abc.Iterator[Write]:
     """Open a file before the work that produces its content.
 
-    Until the new content is complete, and if the block raises, readers get the
-    previous file. Symbolic links are not followed: other users may create
-    them.
+    Until the content is complete, and if the block raises, readers get the
+    previous file. Symbolic links are not followed: others may create them.
 
     :param name: name of the file, or ``-`` for standard output
     :returns: a function that writes the whole content, with escaped controls
