@@ -22,7 +22,7 @@ COLOURS = {
     'Result: Success': _GREEN}
 """Colours of the lines that are a state."""
 _COLOUR = re.compile('(\x1b\\[(?:0[01]?;?)?(?:3[0-7])?m)')
-"""What switches a colour on or off, here and in a format of oslo.log."""
+"""What switches a colour on or off in a format of oslo.log."""
 
 Cell = Any
 """A value, or a tuple of texts with a line for each that is not empty."""

@@ -16,6 +16,7 @@ does not have, or cannot read, are counted and not audited.
 
 import argparse
 from collections import abc
+import sys
 from typing import Any
 
 from oslo_config import cfg
@@ -63,7 +64,7 @@ def run(conf: cfg.ConfigOpts) -> int:
         # What was found before it is printed.
         error = exc
     if options.format == 'table' and (totals.servers or error is None):
-        print(auditor.summary(totals))
+        cli.tell([auditor.summary(totals)], sys.stdout)
         if misplacements:
             print(auditor.table(misplacements))
     if error:

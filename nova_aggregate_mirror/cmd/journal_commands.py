@@ -29,8 +29,8 @@ COLUMNS = ('id', 'host', 'state', 'detail', 'age', 'attempts', 'last_error')
 
 def db_sync(conf: cfg.ConfigOpts) -> int:
     """Create or upgrade the journal's tables."""
-    print('The journal\'s tables are at version %s.'
-          % existing.migrate(conf).version)
+    cli.tell(['The journal\'s tables are at version %s.'
+              % existing.migrate(conf).version], sys.stdout)
     return exit_status.OK
 
 
@@ -48,9 +48,10 @@ def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
         cli.show(conf.command.format, [_document(row) for row in rows],
                  COLUMNS, cells)
     elif not rows:
-        print('The journal %s is empty: no operation is pending.' % name)
+        cli.tell(['The journal %s is empty: no operation is pending.' % name],
+                 sys.stdout)
     else:
-        print('Journal: %s' % name)
+        cli.tell(['Journal: %s' % name], sys.stdout)
         in_table = [((host, identifier), *others) for
                     identifier, host, _state, *others, _error in cells]
         print(terminal_tables.render(
@@ -99,7 +100,7 @@ def forget(conf: cfg.ConfigOpts) -> int:
     rows = [row for row in stored.all() if row.id in ids]
     running = [row for row in rows if row.running and not conf.command.force]
     closed = stored.close(row.id for row in rows if row not in running)
-    print('%s forgotten' % plurals.count(closed, 'row'), flush=True)
+    cli.tell(['%s forgotten' % plurals.count(closed, 'row')], sys.stdout)
     cli.tell(
         'Row %s was kept: its operation may still run. The agent closes it '
         'once its host is mirrored and [aggregate_mirror] max_call_age has '
@@ -143,11 +144,11 @@ def bind(conf: cfg.ConfigOpts) -> int:
     except exceptions.WrongNova:
         hosts = stored.rows.hosts()
         if hosts and not conf.command.force:
-            print('The journal has rows of %s. If these are hosts of this '
-                  'nova, bind it with --force' % plurals.some(hosts),
-                  file=sys.stderr)
+            cli.tell(['The journal has rows of %s. If these are hosts of this '
+                      'nova, bind it with --force' % plurals.some(hosts)])
             return exit_status.REFUSED
     binding.replace(stored.database, mappings)
     cells = ', '.join(sorted(mappings.values()))
-    print('The journal belongs to this nova, with the cells %s' % cells)
+    cli.tell(['The journal belongs to this nova, with the cells %s' % cells],
+             sys.stdout)
     return exit_status.OK

@@ -123,12 +123,11 @@ def _run() -> int:
         CONF.set_default('use_stderr', True)
     program.set_up_log(CONF, [] if CONF.debug else QUIET)
     option_values.check(CONF)
-    with program.printing():
-        try:
-            return int(CONF.command.run(CONF))
-        finally:
-            # The option that was meant has its default.
-            cli.tell(option_values.unknown_names(CONF))
+    try:
+        return int(CONF.command.run(CONF))
+    finally:
+        # The option that was meant has its default.
+        cli.tell(option_values.unknown_names(CONF))
 
 
 def main() -> int:

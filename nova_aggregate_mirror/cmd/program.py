@@ -5,7 +5,6 @@ Long because each program is started here, and built of the same parts.
 """
 
 from collections import abc
-import contextlib
 import copy
 import errno
 import functools
@@ -19,7 +18,6 @@ import sys
 import textwrap
 from typing import Any
 from typing import cast
-from typing import TextIO
 
 from nova.conf import CONF
 from oslo_config import cfg
@@ -142,28 +140,6 @@ def _prepare_streams() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A name that the terminal cannot encode must not end the command.
             stream.reconfigure(errors='backslashreplace')
-
-
-class _EscapingStream:
-    """A text stream whose text cannot control the terminal."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return self._stream.write(terminal_tables.coloured(text))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-@contextlib.contextmanager
-def printing() -> abc.Iterator[None]:
-    """Escape controls in all that is printed; the log escapes its own."""
-    out, err = (cast(TextIO, _EscapingStream(stream))
-                for stream in (sys.stdout, sys.stderr))
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        yield
 
 
 def set_up_log(conf: cfg.ConfigOpts, levels: list[str]) -> None:

@@ -100,6 +100,6 @@ def _audit(conf: cfg.ConfigOpts, content: collect.Content
 def summarize(name: str, summary: str) -> None:
     """Print the summary of a page; standard output may be the page itself."""
     if name == output.STDOUT:
-        print('standard output: %s' % summary, file=sys.stderr)
+        cli.tell(['standard output: %s' % summary])
     else:
-        print('%s: %s' % (name, summary))
+        cli.tell(['%s: %s' % (name, summary)], sys.stdout)

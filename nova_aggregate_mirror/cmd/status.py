@@ -28,8 +28,7 @@ class Checks(upgradecheck.UpgradeCommands):
         """Run every check; return the worst result."""
         program.check_configuration()
         results = runner.run(checks.Deployment(CONF, program.source))
-        with program.printing():
-            print(document(results) if CONF.command.json else text(results))
+        print(document(results) if CONF.command.json else text(results))
         return max(result.code for result in results.values())
 
 

@@ -5,6 +5,7 @@ import argparse
 from collections import abc
 import contextlib
 import csv
+import io
 import itertools
 import json
 import sys
@@ -121,16 +122,19 @@ def show(form: str, content: Any, columns: abc.Sequence[str],
 
     CSV has a header; values are separated by spaces.
     """
+    out = io.StringIO()
     if form in DOCUMENTS:
-        print(document(form, content), end='')
+        out.write(document(form, content))
     elif form == 'csv':
-        writer = csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC,
+        writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC,
                             lineterminator='\n')
         writer.writerows([columns, *rows])
     else:
         for row in rows:
             texts = ['' if value is None else str(value) for value in row]
-            print(' '.join(' '.join(text.splitlines()) for text in texts))
+            line = ' '.join(' '.join(text.splitlines()) for text in texts)
+            out.write(line + '\n')
+    print(printable.lines(out.getvalue()), end='')
 
 
 def tell(lines: abc.Iterable[str], out: TextIO | None = None) -> None:
@@ -174,7 +178,7 @@ class ProgressLines(context.Progress):
         self._printed_at = self._now()
         # Nothing that is done depends on a reader.
         with contextlib.suppress(BrokenPipeError):
-            print(text, file=sys.stderr, flush=True)
+            tell([text])
 
 
 def progress(quiet: bool = False) -> context.Progress:

@@ -3,7 +3,6 @@
 
 import argparse
 from collections import abc
-import sys
 from typing import Any
 import urllib.parse
 
@@ -138,8 +137,7 @@ class Identifiers:
         down = ''.join('; %s' % problem for problem in problems.of_cells(
             self._servers.cells_down, 'it may have the server'))
         if down and uuids:
-            print('Server %s is %s%s' % (name, ', '.join(uuids), down),
-                  file=sys.stderr)
+            cli.tell(['Server %s is %s%s' % (name, ', '.join(uuids), down)])
         return single('nova', 'server', name, uuids,
                       'openstack server list --all-projects', down)
 

@@ -8,7 +8,6 @@ import testtools
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import runner
-from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import status
 
 
@@ -46,10 +45,8 @@ class TestText(testtools.TestCase):
         terminal = io.StringIO()
         terminal.isatty = lambda: True
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', terminal))
-        with program.printing():
-            print(status.text({'Bad': runner.Result(
-                checks.failure('\x1b[2J. Run:', 'rm \x1b[1mx'))}))
-        text = terminal.getvalue()
+        text = status.text({'Bad': runner.Result(
+            checks.failure('\x1b[2J. Run:', 'rm \x1b[1mx'))})
         self.assertIn('\x1b[31mResult: Failure\x1b[0m', text)
         self.assertEqual(2, text.count('\x1b'))
         self.assertIn('\\x1b[2J. Run:', text)

@@ -15,6 +15,7 @@ import yaml
 from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import printable
 from tests.unit.test_printable import EVIL
+from tests.unit.test_printable import SAFE
 
 
 class TestFormats(testtools.TestCase):
@@ -53,6 +54,16 @@ class TestFormats(testtools.TestCase):
         self.assertEqual(
             [['Name', 'Count'], ['a "b"\nc', '1'], ['d', '']],
             list(csv.reader(io.StringIO(self.show('csv')))))
+
+    def test_text_that_controls_the_terminal(self):
+        """It is escaped; a line break is part of a value in CSV."""
+        for form, text in (
+                ('value', SAFE.replace('\\r\\n', ' ') + '\n'),
+                ('csv', '"Name"\n"%s"\n' % SAFE.replace('\\n', '\n'))):
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                cli.show(form, {}, ['Name'], [[EVIL]])
+            self.assertEqual(text, out.getvalue())
 
     def test_documents_have_escapes_of_their_own(self):
         """A terminal gets no control, and a program the exact text."""
