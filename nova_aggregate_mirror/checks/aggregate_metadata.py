@@ -120,9 +120,8 @@ def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
     # "Drift" reports hosts without a compute node.
     for zone in sorted(by_zone.keys() - used):
         lines = [UNSET + shlex.quote(name) for name in by_zone[zone]]
-        findings += checks.warning(
-            'No host is in availability zone %s. Add a host, or remove '
-            'the zone:' % zone, *lines)
+        findings += checks.warning('No host is in availability zone %s. Add a '
+                                   'host, or remove the zone:' % zone, *lines)
     return findings
 
 

@@ -98,9 +98,8 @@ def space(deployment: checks.Deployment) -> checks.Findings:
     free = shutil.disk_usage(directory).free / 2 ** 20
     if free >= LEAST_FREE:
         return []
-    return checks.warning(
-        'Only %.1f MiB are free for the SQLite journal: make room in %s.'
-        % (free, directory))
+    return checks.warning('Only %.1f MiB are free for the SQLite journal: '
+                          'make room in %s.' % (free, directory))
 
 
 def users(deployment: checks.Deployment) -> checks.Findings:
@@ -240,8 +239,7 @@ def backlog(deployment: checks.Deployment) -> checks.Findings:
     rows = [row for row in journal.rows.all() if row.mirrored_at is None]
     if not rows:
         return checks.good('No operation is pending.')
-    # By the clock of the host that wrote the row. Clocks differ a little; one
-    # that is further ahead is to be seen.
+    # By the clock of the host that wrote the row, which may differ a little.
     age = time.time() - min(row.created_at for row in rows)
     if -seen_processes.AHEAD <= age < 0:
         age = 0.0

@@ -74,9 +74,8 @@ def galera(deployment: checks.Deployment) -> checks.Findings:
         section for section in ('api_database', 'database')
         if deployment.conf[section].mysql_wsrep_sync_wait is None]
     if not unset:
-        return checks.good(
-            '%s; mysql_wsrep_sync_wait or the servers\' default is set.'
-            % cluster)
+        return checks.good('%s; mysql_wsrep_sync_wait or the servers\' '
+                           'default is set.' % cluster)
     lines: list[str] = []
     for section in unset:
         lines += '[%s]' % section, WAIT
@@ -146,10 +145,9 @@ def sharing(deployment: checks.Deployment) -> checks.Findings:
     placement, outside = deployment.client, []
     # Placement requires every provider of a candidate in the aggregate.
     aggregates = frozenset(deployment.source.aggregates())
+    path = '/resource_providers?required=' + client.SHARING
     # A segment may have no aggregate but its own.
-    for provider in placement.read(
-            '/resource_providers?required=' + client.SHARING,
-            _outside_segments):
+    for provider in placement.read(path, _outside_segments):
         # It may have been deleted since it was listed.
         with contextlib.suppress(exceptions.ProviderNotFound):
             if not aggregates <= placement.get(provider).aggregates:

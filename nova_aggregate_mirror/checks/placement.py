@@ -48,20 +48,15 @@ EXAMPLE = {
     'password': 'PASSWORD',
     'project_name': 'service',
     'user_domain_name': 'Default',
-    'project_domain_name': 'Default',
-}
+    'project_domain_name': 'Default'}
 SLOW = (('A token, the catalog and placement\'s answer', 'keystone'),
         ('Placement\'s answer', 'placement'))
 """What two requests take time for, and who is slow if only one of them is."""
-# Effect of a section without credentials, in this release and from the next
-# major release on. Nova-scheduler reads [neutron].
+# Of a section without credentials, now and from the next major release on.
 CONSEQUENCES = {
-    'placement': (
-        'operations stay in the journal', 'nova-api does not start'),
-    'neutron': (
-        'nova-scheduler cannot query neutron for the hosts of a routed '
-        'network', 'nova-scheduler does not start'),
-}
+    'placement': ('operations stay in the journal', 'nova-api does not start'),
+    'neutron': ('nova-scheduler cannot query neutron for the hosts of a '
+                'routed network', 'nova-scheduler does not start')}
 
 State = associations.State
 VERBS = {State.MISSING: 'lacks', State.STALE: 'still has',
