@@ -18,7 +18,6 @@ from oslo_log import log as logging
 from oslo_reports import guru_meditation_report
 from oslo_reports.models import with_default_views
 from oslo_reports import opts
-from oslo_reports.views.text import generic
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import metrics
@@ -69,17 +68,14 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
     placement = _client(request_timeout=drain.timeout(CONF))
     observes = nova_aggregate_mirror.conf.observes(CONF)
     figures.set_mode(observes)
+    mirror = functools.partial(program.mirror, journal, stopping=stop.is_set)
     return service.Agent(
-        drain.Drain(
-            CONF, journal.rows, program.mirror(
-                journal, drain_source, placement, stopping=stop.is_set),
-            figures, stopping=stop.is_set),
+        drain.Drain(CONF, journal.rows, mirror(drain_source, placement),
+                    figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
-            CONF, program.mirror(
-                journal, sync_source, _client(), stopping=stop.is_set),
-            figures, note=functools.partial(
-                sync_history.note, journal.database, 'agent',
-                mode=options.mode),
+            CONF, mirror(sync_source, _client()), figures,
+            note=functools.partial(sync_history.note, journal.database,
+                                   'agent', mode=options.mode),
             zones=sync_source.zones, disagreements=functools.partial(
                 modes.find_for_agent, journal, options.mode)),
         lease.Lease(journal.database, options.leader_lease, mode=options.mode),
@@ -125,8 +121,7 @@ def _build_audit(figures: metrics.Metrics) -> service.Audit | None:
         trouble = option_values.of_error(CONF, exc)
     figures.expect_audits(enforced)
     if trouble:
-        # No reason to exit: mirroring does not depend on the audit. Not in
-        # the handler: oslo.log would append the error.
+        # Mirroring goes on. In the handler, oslo.log would append the error.
         LOG.error('The servers are not audited: %s', trouble)
         # Until the next reload: otherwise the missing loop counts as stuck.
         CONF.set_override('audit_interval', 0, 'aggregate_mirror')
@@ -159,7 +154,7 @@ def _serve() -> int:
     reports = guru_meditation_report.TextGuruMeditation
     reports.register_section(
         'Agent', lambda: with_default_views.ModelWithDefaultViews(
-            agent.state() | figures.state(), text_view=generic.KeyValueView()))
+            agent.state() | figures.state()))
     # The imported modules live as long as the process: searching them for
     # garbage takes a sixth of its time. What the agent opens does not.
     gc.freeze()
