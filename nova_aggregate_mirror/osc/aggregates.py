@@ -201,9 +201,8 @@ class Sync(command.Lister):
             parsed_args.aggregates)
         self._result = self.sync(cli.request(
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE))
-        cli.tell([
-            *syncs.summary(self._result, never=syncs.UNKNOWN),
-            *self._result.lines()])
+        cli.tell([*syncs.summary(self._result, never=syncs.UNKNOWN),
+                  *self._result.lines()])
         rows = syncs.rows(self._result)
         if parsed_args.dry_run:
             self.below = syncs.effect(row[0] for row in rows)

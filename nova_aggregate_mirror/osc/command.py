@@ -69,8 +69,7 @@ class Clients:
     def aggregates(self, names: abc.Collection[str]) -> frozenset[str]:
         """Return the UUIDs of aggregates given by name, UUID or ID.
 
-        :raises UnknownName: when no aggregate matches, or several match, or
-            it has no UUID
+        :raises UnknownName: no or several aggregates match, or it has no UUID
         """
         aggregates = self.nova.all_aggregates() if names else []
         return frozenset(_uuid(name, aggregates) for name in names)
@@ -88,12 +87,10 @@ def placement_access(sdk: Any, timeout: float = TIMEOUT) -> connection.Access:
         # The catalog, and what selects from it, has no effect.
         party = dataclasses.replace(
             party, address=OVERRIDE, selection=OVERRIDE)
-    return lambda: connection.Slot(
-        lambda: sdk, lambda: party, lambda: timeout)
+    return lambda: connection.Slot(lambda: sdk, lambda: party, lambda: timeout)
 
 
-def _uuid(name: str, aggregates: abc.Iterable[api.ListedAggregate]
-          ) -> str:
+def _uuid(name: str, aggregates: abc.Iterable[api.ListedAggregate]) -> str:
     matching = {
         aggregate.key: aggregate for aggregate in aggregates
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id))}
