@@ -104,8 +104,7 @@ def check_readable(paths: abc.Iterable[str | pathlib.Path], name: str) -> None:
             if not os.path.exists(part) or os.access(
                     part, right, effective_ids=True):
                 continue
-            # Root reads each file, but leaves files that nova's user cannot
-            # use.
+            # As root it would leave files that nova's user cannot use.
             raise exceptions.InvalidConfiguration(
                 'user %s may not read %s, which belongs to user %s' % (
                     accounts.user(os.geteuid()), part,

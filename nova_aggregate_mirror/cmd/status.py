@@ -51,9 +51,8 @@ def text(results: abc.Mapping[str, runner.Result]) -> str:
         for finding in result.findings:
             commands = ['  ' + command for command in finding.commands]
             lines += [name + ':', *commands] if commands else []
-    return '\n'.join([
-        terminal_tables.render([TITLE], rows, divider=True),
-        *map(printable.line, lines)])
+    table = terminal_tables.render([TITLE], rows, divider=True)
+    return '\n'.join([table, *map(printable.line, lines)])
 
 
 def _run() -> int:

@@ -23,7 +23,6 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import terminal_tables
 
-Association = associations.Association
 State = associations.State
 
 HOW_TO_REMOVE = (

@@ -146,11 +146,10 @@ def _missing(sync: result.Result, hosts: frozenset[str], repair: str
         aggregate.hosts for aggregate in nova.invalid_aggregates)
     ) if nova else ()
     for host in sorted(memberless):
+        step = 'run "openstack aggregate add host AGGREGATE %s"'
         missing.append(problems.Problem(
             host, 'Nova has no host %s in any aggregate' % host,
-            status=exit_status.COULD_NOT_RUN,
-            step='run "openstack aggregate add host AGGREGATE %s"'
-            % shlex.quote(host)))
+            step % shlex.quote(host), exit_status.COULD_NOT_RUN))
     for association in sync.select(result.State.MISSING):
         host = shlex.quote(association.hosts[0])
         missing.append(problems.Problem(
