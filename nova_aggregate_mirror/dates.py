@@ -22,6 +22,4 @@ def in_table(seconds: float) -> str:
 
 def epoch(at: datetime.datetime | None) -> float | None:
     """Convert a time in UTC, as nova stores it, to seconds since the epoch."""
-    if at is None:
-        return None
-    return at.replace(tzinfo=datetime.timezone.utc).timestamp()
+    return at.replace(tzinfo=datetime.UTC).timestamp() if at else None

@@ -10,13 +10,10 @@ _CONTROLS = re.compile(
 
 def line(text: str) -> str:
     """Escape all controls, line breaks and tabs as well."""
-    return _CONTROLS.sub(_escaped, text)
+    return _CONTROLS.sub(
+        lambda control: control[0].encode('unicode_escape').decode(), text)
 
 
 def lines(text: str) -> str:
     """Escape all controls but line breaks."""
     return '\n'.join(line(part) for part in text.split('\n'))
-
-
-def _escaped(control: re.Match[str]) -> str:
-    return control.group().encode('unicode_escape').decode()

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs.
-
-Long because it builds all parts of the agent, anew with each reload.
-"""
+"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
 
 import functools
 import gc

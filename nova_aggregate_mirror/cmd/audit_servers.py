@@ -70,10 +70,9 @@ def run(conf: cfg.ConfigOpts) -> int:
     if error:
         raise error
     if options.format != 'table':
-        cli.show(
-            options.format,
-            auditor.document(misplacements, totals, source.cells_down),
-            auditor.FIELDS, map(auditor.row, misplacements))
+        document = auditor.document(misplacements, totals, source.cells_down)
+        cli.show(options.format, document, auditor.FIELDS,
+                 map(auditor.row, misplacements))
     found = [*source.problems(), *totals.unaudited()]
     # A zone or host may have servers in these cells.
     if not source.cells_down:

@@ -77,11 +77,9 @@ def _document(row: journal.Row) -> dict[str, Any]:
         'state': state,
         'detail': detail,
         'created_at': dates.iso(row.created_at),
-        'mirrored_at': (None if row.mirrored_at is None
-                        else dates.iso(row.mirrored_at)),
+        'mirrored_at': row.mirrored_at and dates.iso(row.mirrored_at),
         'attempts': row.attempts,
-        'last_error': row.last_error or None,
-    }
+        'last_error': row.last_error or None}
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:
@@ -105,11 +103,10 @@ def forget(conf: cfg.ConfigOpts) -> int:
         'Row %s was kept: its operation may still run. The agent closes it '
         'once its host is mirrored and [aggregate_mirror] max_call_age has '
         'passed; --force deletes it now' % row.id for row in running)
-    unknown = sorted(set(ids) - {row.id for row in rows})
+    unknown = ', '.join(sorted(set(ids) - {row.id for row in rows}))
     if unknown:
-        names = ', '.join(unknown)
         cli.tell(['The journal has no row %s; see "%s"' % (
-            names, commands.LIST)])
+            unknown, commands.LIST)])
     if running:
         return exit_status.REFUSED
     return exit_status.COULD_NOT_RUN if unknown else exit_status.OK

@@ -7,7 +7,6 @@ Long because each program is started here, and built of the same parts.
 from collections import abc
 import copy
 import errno
-import functools
 import io
 import logging
 import math
@@ -78,8 +77,8 @@ def _run(program: str, command: abc.Callable[[], int]) -> int:
         problem = 'the output could not be written: %s' % exc
     except cfg.ConfigFilesPermissionDeniedError as exc:
         files = cast(Any, exc).config_files
-        problem = str(exceptions.failure_of(functools.partial(
-            check_readable, files, program)) or exc)
+        error = exceptions.failure_of(lambda: check_readable(files, program))
+        problem = str(error or exc)
     except cfg.Error as exc:
         problem = str(option_values.of_error(CONF, exc))
     except exceptions.MirrorError as exc:
