@@ -29,6 +29,7 @@ Code = upgradecheck.Code
 # The client of placement knows 1.29 and 1.37, and no version between them.
 TRAIT = 'openstack --os-placement-api-version 1.29 trait'
 PROVIDER = 'openstack --os-placement-api-version 1.29 resource provider'
+UPGRADE = 'pip install --upgrade WHEEL_OR_REPOSITORY'
 
 # Names that a finding lists; any further names are only counted.
 NAMES = 5

@@ -26,7 +26,6 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import filter_table
 
-UPGRADE = 'pip install --upgrade WHEEL_OR_REPOSITORY'
 # The bit of wsrep_sync_wait for reads, and the option of oslo.db for it.
 READS, WAIT = 1, 'mysql_wsrep_sync_wait = 1'
 MIRROR_HOOK = ('[aggregate_mirror]', 'hooks = mirror')
@@ -95,7 +94,7 @@ def hook(deployment: checks.Deployment) -> checks.Findings:
         return checks.failure(
             'Nova %s is not supported by this release, and mirrors host '
             'aggregates itself, best effort: %s. In nova-api\'s environment, '
-            'run:' % (release, exc), UPGRADE)
+            'run:' % (release, exc), checks.UPGRADE)
     try:
         # The check of the credentials reports those that are missing.
         with contextlib.suppress(exceptions.MissingCredentials):
@@ -109,7 +108,8 @@ def hook(deployment: checks.Deployment) -> checks.Findings:
     except exceptions.UnexpectedNova as exc:
         return checks.warning(
             'Nova %s is supported, except for "scheduling explain": %s. In '
-            'nova-scheduler\'s environment, run:' % (release, exc), UPGRADE)
+            'nova-scheduler\'s environment, run:' % (release, exc),
+            checks.UPGRADE)
     observes = nova_aggregate_mirror.conf.observes(deployment.conf)
     return checks.good('Nova %s is supported%s.' % (
         release, ', and mirrors host aggregates itself: the mode is observe'

@@ -17,7 +17,6 @@ from oslo_utils import versionutils
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
@@ -66,8 +65,7 @@ CODES = dict.fromkeys((exit_status.NOT_MAPPED, exit_status.NO_NODE,
                        exit_status.NO_PROVIDER), checks.Code.WARNING)
 """Results for problems by their status; others are failures."""
 LISTING = '"%s --dry-run --format json"' % commands.SYNC
-# Of the commands in the step of the brake, the other is not to be copied
-# unread.
+# Of the commands in the step of the brake, the other is to be read first.
 COMMANDS = {'removals_refused': (commands.SYNC + ' --prune --dry-run',)}
 """Commands to copy, by the kind of a failure."""
 
@@ -131,7 +129,7 @@ def endpoint(deployment: checks.Deployment) -> checks.Findings:
     if needed < first:
         return checks.failure(
             '%s; %s is no longer supported. In nova-api\'s environment, run:'
-            % (text, client.MICROVERSION), nova.UPGRADE)
+            % (text, client.MICROVERSION), checks.UPGRADE)
     return checks.warning(slow) if slow else checks.good(
         '%s; %s is used. It answers at %s.' % (
             text, client.MICROVERSION, placement.endpoint()))

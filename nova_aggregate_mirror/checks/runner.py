@@ -77,8 +77,7 @@ CHECKS = (
     # What the request filters need.
     Check('Request filters', nova.filters),
     Check('Sharing providers', nova.sharing,
-          (DATABASE, 'Placement rights'), nova.unfiltered),
-)
+          (DATABASE, 'Placement rights'), nova.unfiltered))
 
 
 class Result(upgradecheck.Result):
