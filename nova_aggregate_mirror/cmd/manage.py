@@ -27,8 +27,7 @@ PROGRAM = 'nova-aggregate-mirror-manage'
 DESCRIPTION = ('Mirror host aggregates to placement. "COMMAND --help" has the '
                'arguments, exit statuses and an example of a command.')
 
-# The commands print their own results and errors: oslo.db and nova.context
-# would add a traceback, others a line.
+# Commands print their errors; oslo.db and nova.context add tracebacks.
 QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
          'nova_aggregate_mirror.option_values=ERROR',
          'nova.context=CRITICAL', 'nova.scheduler.host_manager=ERROR',
@@ -80,8 +79,7 @@ COMMANDS = (
             '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55',
             journal_commands.add_forget, exit_status.JOURNAL),
     Command('journal bind', journal_commands.bind, '',
-            journal_commands.add_bind, exit_status.JOURNAL),
-)
+            journal_commands.add_bind, exit_status.JOURNAL))
 
 
 def add_commands(subparsers: Any) -> None:

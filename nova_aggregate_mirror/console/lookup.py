@@ -27,8 +27,7 @@ def resource(build: abc.Callable[[], Any], party: errors.Parties,
 
     An ID that cannot be looked up is returned after a line on standard error.
 
-    :raises UnknownName: when no single resource has the name, or it cannot be
-        looked up
+    :raises UnknownName: no or several resources have it, or no look-up works
     """
     if not name:
         return name

@@ -138,8 +138,7 @@ def document(result: result.Result) -> dict[str, Any]:
         'refused': _failure(result.refused),
         'not_compared': _failure(result.not_compared),
         'unprocessed': result.unprocessed,
-        'exit_status': result.status(),
-    }
+        'exit_status': result.status()}
 
 
 def complete(result: result.Result) -> list[associations.Association]:
