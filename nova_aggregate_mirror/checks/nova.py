@@ -134,7 +134,6 @@ def filters(deployment: checks.Deployment) -> checks.Findings:
 
 
 def _outside_segments(call: errors.Call, answer: Any) -> frozenset[str]:
-    """Parse the UUIDs of the providers that are no network segments."""
     listed = client.parse_list(call, answer)
     names = {entry.get('name') for entry in answer['resource_providers']}
     return frozenset(uuid for uuid in listed if SEGMENT % uuid not in names)

@@ -136,7 +136,6 @@ def endpoint(deployment: checks.Deployment) -> checks.Findings:
 
 
 def _versions(call: errors.Call, answer: dict[str, Any]) -> tuple[str, str]:
-    """Parse the oldest and the newest microversion of a service."""
     match answer:
         case {'versions': [{'min_version': str(oldest),
                             'max_version': str(newest)}, *_]} if all(
@@ -210,7 +209,6 @@ def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
 
 def _examples(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
               ) -> list[str]:
-    """Return the lines that set these options."""
     lines = ['[%s]' % auth.section(conf, group)]
     for name in names:
         value = EXAMPLE.get(name, name.upper()) % {'group': group}
