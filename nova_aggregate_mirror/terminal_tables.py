@@ -21,8 +21,6 @@ COLOURS = {
     'Result: Failure': _RED, 'Result: Warning': _YELLOW,
     'Result: Success': _GREEN}
 """Colours of the lines that are a state."""
-_COLOUR = re.compile('(\x1b\\[(?:0[01]?;?)?(?:3[0-7])?m)')
-"""What switches a colour on or off in a format of oslo.log."""
 
 Cell = Any
 """A value, or a tuple of texts with a line for each that is not empty."""
@@ -64,14 +62,6 @@ def _fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
     return [[_cell(lines, width, colours)
              for lines, width in zip(row, widths, strict=True)]
             for row in cells]
-
-
-def coloured(text: str) -> str:
-    """Escape all controls but line breaks and colours."""
-    # Every second part is a colour.
-    parts = _COLOUR.split(text)
-    parts[::2] = map(printable.lines, parts[::2])
-    return ''.join(parts)
 
 
 def _cell(lines: abc.Iterable[str], width: int,

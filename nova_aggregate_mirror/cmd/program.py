@@ -43,6 +43,9 @@ STDOUT, STDERR = 1, 2
 UNWRITABLE = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 """Errors of standard output; those of an opened file have its name."""
 
+_COLOUR = re.compile('(\x1b\\[(?:0[01]?;?)?(?:3[0-7])?m)')
+"""What switches a colour on or off in a format of oslo.log."""
+
 NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
 
@@ -180,8 +183,12 @@ class _EscapingFormatter(logging.Formatter):
         record.msg, record.args = escape(record.getMessage()), None
         text = self._formatter.format(record)
         # A formatter for fluentd returns a dictionary of the escaped message.
-        return terminal_tables.coloured(text) if isinstance(
-            text, str) else text
+        if not isinstance(text, str):
+            return text
+        # Every second part is a colour.
+        parts = _COLOUR.split(text)
+        parts[::2] = map(printable.lines, parts[::2])
+        return ''.join(parts)
 
 
 def _check_arguments() -> None:
