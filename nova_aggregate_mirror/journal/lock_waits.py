@@ -12,17 +12,15 @@ MOST_TIMEOUTS = 3
 class RowLocks:
     """Writes of one step to many rows; a locked row is only its own failure.
 
-    A server keeps the locks of a client that lost its power for hours, and a
-    statement about many rows waits for each of them. If it waits in vain, each
-    row is written in a transaction of its own.
+    A server keeps the locks of a client that lost its power for hours. If a
+    statement about many rows waits in vain, each is written by itself.
     """
 
     def __init__(self) -> None:
         self.locked: dict[str, exceptions.JournalLocked] = {}
         """Rows that could not be written, to the reason."""
         self.waited: set[str] = set()
-        """Those of them whose own transaction waited; no time was left for
-        the others."""
+        """Those whose own transaction waited; no time was left for others."""
         self._waits_left = MOST_TIMEOUTS
         self._last_error: exceptions.JournalLocked | None = None
 
@@ -34,23 +32,22 @@ class RowLocks:
         :param rows: IDs, in the order in which single rows are written
         """
         ids = [row for row in rows if row not in self.locked]
-        error = (self._attempt(statement, ids) if self._waits_left
-                 else self._last_error)
+        error = self._attempt(statement, ids) if ids else None
         if error is None:
             return
         for row in ids:
-            # A single row has just been tried by itself.
-            row_error = (self._attempt(statement, [row])
-                         if self._waits_left and len(ids) > 1 else error)
-            if row_error:
-                self.locked[row] = row_error
+            if len(ids) > 1:  # A single row has just been tried by itself.
+                error = self._attempt(statement, [row])
+            if error:
+                self.locked[row] = error
 
     def _attempt(self, statement: abc.Callable[[list[str]], object],
                  ids: list[str]) -> exceptions.JournalLocked | None:
-        """Write to the rows; return the error if the wait timed out."""
+        """Write while waits are left; return the error of a wait in vain."""
+        if not self._waits_left:
+            return self._last_error
         try:
-            if ids:
-                statement(ids)
+            statement(ids)
         except exceptions.JournalLocked as exc:
             self._waits_left -= 1
             self._last_error = exc
