@@ -30,12 +30,10 @@ class Binding:
     def bind(self, leads: bool = False) -> bool:
         """Check that the journal is this nova's, and bind it.
 
-        Once the check has succeeded, a nova that cannot be read is not an
-        error: it is still the same.
+        After a successful check, a nova that cannot be read is no error.
 
-        :param leads: whether this agent leads. Of a journal that has other
-            cells and no content, only the leader replaces these: otherwise
-            the agents of two novas would do so in turn
+        :param leads: whether this agent leads: only then it replaces the cells
+            of a journal without content, or two novas would do so in turn
         :returns: whether it is bound; if not, try again
         :raises WrongNova: the journal has content of another nova
         :raises JournalUnavailable: the journal cannot be used
@@ -60,8 +58,7 @@ class Binding:
         return is_bound
 
 
-def replace(database: engine.Database,
-            mappings: abc.Mapping[str, str],
+def replace(database: engine.Database, mappings: abc.Mapping[str, str],
             before: frozenset[str] | None = None) -> bool:
     """Bind the journal to this nova, whatever it is bound to.
 

@@ -32,8 +32,7 @@ class DatabaseLedger:
         self._database = database
         self._now = now
         self._cache: frozenset[str] = frozenset()
-        """UUIDs that this process has read from the ledger or written to it.
-        The ledger keeps them while nova has them."""
+        """UUIDs that were read or written; they stay while nova has them."""
         self._deferred: set[str] = set()
         """UUIDs that could not be added. Operations are mirrored without
         the journal, too, and a UUID that is only in placement is foreign."""
@@ -59,13 +58,9 @@ class DatabaseLedger:
     def add(self, aggregates: abc.Iterable[str],
             work: abc.Callable[[Any], object] = lambda connection: None
             ) -> None:
-        """Add UUIDs, and those deferred, in one transaction with other work.
-
-        :param work: what else is to be written
-        """
-        now = self._now()
+        """Add UUIDs, and those deferred, in one transaction with the work."""
         self.defer(aggregates)
-        additions = frozenset(self._deferred)
+        additions, now = frozenset(self._deferred), self._now()
 
         def transact(connection: Any) -> None:
             remember(connection, additions, now)
@@ -79,9 +74,8 @@ class DatabaseLedger:
     def mark(self, aggregate: str) -> None:
         """Mark the UUID of an aggregate that a user is deleting.
 
-        This is attempted during a back-off, too: later, nothing but the mark
-        may show that the UUID was nova's. And without those deferred, of which
-        another session may lock one.
+        This is attempted during a back-off, too: later, only the mark may show
+        that the UUID was nova's. Others, which may be locked, stay deferred.
         """
         if not uuids.is_uuid(aggregate):
             return

@@ -11,8 +11,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 
-_LEDGER = sa.select(
-    models.ledger.c.aggregate_uuid, models.ledger.c.deleted_at)
+_LEDGER = sa.select(models.ledger)
 _ROW = sa.select(models.dirty.c.id).limit(1)
 
 Names = abc.Callable[[], abc.Mapping[str, str]]
@@ -23,10 +22,9 @@ def check(database: engine.Database, cell_mappings: Names,
           aggregates: Names) -> bool:
     """Check that the journal is bound to this nova or may still be.
 
-    A nova with at least one of the recorded cells is the same nova: cells are
-    added and removed individually. So is one with at least one aggregate that
-    the ledger has and that no user deleted: cell mappings are also deleted and
-    created again.
+    A nova with one of the recorded cells is the same nova: cells are added and
+    removed individually. So is one with an aggregate that the ledger has and
+    that no user deleted: cell mappings are also deleted and created again.
 
     :param cell_mappings: of every cell but cell0
     :param aggregates: of every aggregate of nova
@@ -51,13 +49,13 @@ def is_same(database: engine.Database, stored: frozenset[str],
         return True
 
     def read(connection: Any) -> tuple[Any, Any]:
-        marks = connection.execute(_LEDGER).all()
-        return marks, connection.scalar(_ROW)
+        return connection.execute(_LEDGER).all(), connection.scalar(_ROW)
 
-    marks, row = database.run(read)
-    if not (marks or row):
+    entries, row = database.run(read)
+    if not (entries or row):
         return False
-    unmarked = {uuid for uuid, mark in marks if mark is None}
+    unmarked = {entry.aggregate_uuid for entry in entries
+                if entry.deleted_at is None}
     if unmarked & aggregates().keys():
         return True
     present = ', '.join(sorted(mappings.values())) or 'none'

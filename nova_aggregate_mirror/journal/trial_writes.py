@@ -14,9 +14,8 @@ from nova_aggregate_mirror.journal.db import models
 def write(database: engine.Database) -> None:
     """Write to every table, and commit a lease with an unused name.
 
-    All inserts are one transaction that is rolled back, so that no agent sees
-    a row of it. The lease, which is deleted again, shows whether the server
-    accepts a COMMIT.
+    All inserts are rolled back together, so that no agent sees a row. The
+    lease, which is deleted again, shows whether the server accepts a COMMIT.
     """
     name = uuidutils.generate_uuid()
 

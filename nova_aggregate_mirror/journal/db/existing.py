@@ -81,8 +81,7 @@ def open_existing(conf: cfg.ConfigOpts) -> engine.Database:
 
 def open_empty(conf: cfg.ConfigOpts) -> engine.Database:
     """Open an empty journal in memory, in place of a missing SQLite file."""
-    database = engine.Database(
-        conf, engine.configured(conf).set(database=''))
+    database = engine.Database(conf, engine.configured(conf).set(database=''))
     database.prepare()
     return database
 
@@ -91,8 +90,7 @@ def open_empty(conf: cfg.ConfigOpts) -> engine.Database:
 def migrate(conf: cfg.ConfigOpts) -> models.Schema:
     """Run pending migrations; tables of a newer release stay.
 
-    :raises JournalUnavailable: when the database is unavailable, or is not a
-        journal
+    :raises JournalUnavailable: when it is unavailable, or is no journal
     """
     with (contextlib.closing(engine.Database(conf)) as database,
           contextlib.closing(

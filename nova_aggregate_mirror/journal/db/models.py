@@ -37,11 +37,8 @@ dirty = sa.Table(
     sa.Column('attempts', sa.Integer(), nullable=False),
     sa.Column('last_error', sa.Text(), nullable=False),
     sa.Column('mirrored_at', sa.Float(53)))
-"""One row per add-host or remove-host; see ``journal.Row``.
-
-``nodes`` are comma-separated. Times are in seconds since the epoch, and for
-display only.
-"""
+"""One row per add-host or remove-host; see ``journal.Row``. Commas separate
+the nodes; times are in seconds since the epoch, and for display only."""
 
 ledger = sa.Table(
     'ledger', metadata,

@@ -24,8 +24,7 @@ from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
 Observed = driver_failures.Observed
-# Seconds that a writer waits for other writers; with a deadline, at most half
-# of what is left.
+# Seconds that a writer waits for others; at most half of what a call has left.
 BUSY_TIMEOUT = 5.0
 
 
