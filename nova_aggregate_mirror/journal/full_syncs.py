@@ -30,8 +30,7 @@ _NEWEST = sa.select(models.syncs).order_by(_SYNCS.id.desc())
 class Entry:
     """A full sync, or consecutive equal full syncs that changed nothing.
 
-    For several syncs, every field except ``started_at`` and ``passes`` is
-    that of the last sync.
+    Of several, all fields but ``started_at`` and ``passes`` are of the last.
     """
 
     command: str
@@ -67,8 +66,7 @@ class Entry:
     def continues(self, before: 'Entry') -> bool:
         """Return whether this sync can be merged into the entry before.
 
-        Without merging, an agent that finds no difference once a minute would
-        soon push every relevant entry out of the history.
+        Otherwise syncs without a difference would push out all other entries.
         """
         is_quiet = self.observed or not (self.added or self.removed)
         # Reasons are not compared: they may contain a time or a port.
@@ -120,8 +118,7 @@ def add(database: engine.Database, entry: Entry, keep: int = KEEP) -> None:
 
 def newest(database: engine.Database) -> list[Entry]:
     """Read the full syncs, newest first."""
-    return database.run(lambda connection: [
-        _entry(row) for row in connection.execute(_NEWEST)])
+    return [_entry(row) for row in database.read(_NEWEST)]
 
 
 def _entry(row: Any) -> Entry:

@@ -44,9 +44,8 @@ _TAKE = sa.update(models.lease).where(
 class Lease:
     """Candidacy of one agent for the lease.
 
-    The clocks of different hosts are never compared: an agent that does not
-    lead takes the lease when its row has not changed for the seconds that it
-    states. Every method raises ``JournalUnavailable``.
+    Hosts' clocks are not compared: an agent takes the lease whose row has not
+    changed for the seconds in it. Every method raises ``JournalUnavailable``.
     """
 
     def __init__(self, database: engine.Database, seconds: float,
@@ -63,8 +62,7 @@ class Lease:
         self._name = NAMES[mode]
         self._holder = uuidutils.generate_uuid()
         self._written: LeaseRow | None = None
-        """The lease as this agent has last written it; None if another agent
-        may have written since."""
+        """The row that this agent wrote, unless another may have since."""
         self.watched: LeaseRow | None = None
         """The lease of another agent, which this agent waits for."""
         self._since = 0.0
@@ -85,20 +83,18 @@ class Lease:
 
     def release(self) -> None:
         """Release the lease, if this agent holds it."""
-        update = sa.update(models.lease).where(
+        release = sa.update(models.lease).values(holder='').where(
             _LEASE.name == self._name, _LEASE.holder == self._holder)
-        release = update.values(holder='')
         self._database.run(lambda connection: connection.execute(release))
 
     def _take(self, previous: LeaseRow | None) -> bool:
         """Take or renew the lease; return False if its row has changed."""
-        row = LeaseRow(self._holder, 1, self._seconds,
-                       socket.gethostname()[:255], self._now())
-        if previous:
-            row = row._replace(renewals=previous.renewals + 1)
-            if previous.holder == self._holder:
-                row = row._replace(
-                    host=previous.host, taken_at=previous.taken_at)
+        renewals = previous.renewals + 1 if previous else 1
+        if previous and previous.holder == self._holder:
+            row = previous._replace(renewals=renewals)
+        else:
+            row = LeaseRow(self._holder, renewals, self._seconds,
+                           socket.gethostname()[:255], self._now())
 
         def work(connection: Any) -> bool:
             if previous:
@@ -128,7 +124,5 @@ class Lease:
 def read(database: engine.Database, mode: str = conf.MIRROR
          ) -> LeaseRow | None:
     """Read the lease of a mode; None if no agent has ever taken it."""
-    parameters = {'lease': NAMES[mode]}
-    row = database.run(lambda connection: connection.execute(
-        _READ, parameters).one_or_none())
-    return None if row is None else LeaseRow(*row)
+    rows = database.read(_READ, lease=NAMES[mode])
+    return LeaseRow(*rows[0]) if rows else None

@@ -100,11 +100,7 @@ class Rows:
 
     def has_others(self, row: journal.Row) -> bool:
         """Check whether the journal has any row but the given one."""
-        return bool(self._read(_OTHERS, row=row.id))
-
-    def _read(self, statement: Any, **values: Any) -> list[Any]:
-        return self._database.run(
-            lambda connection: list(connection.execute(statement, values)))
+        return bool(self._database.read(_OTHERS, row=row.id))
 
 
 def storable(text: str, length: int = ERROR_LENGTH) -> str:

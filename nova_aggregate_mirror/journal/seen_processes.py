@@ -32,23 +32,20 @@ def read(database: engine.Database, since: float = 0.0
          ) -> list[ProcessRecord]:
     """Read the processes that were seen since then, oldest first."""
     seen = _PROCESSES.seen_at.between(since, time.time() + AHEAD)
-    statement = sa.select(models.processes).where(seen).order_by(
+    columns = [_PROCESSES[field] for field in ProcessRecord._fields]
+    statement = sa.select(*columns).where(seen).order_by(
         _PROCESSES.seen_at, _PROCESSES.host, _PROCESSES.id)
-    return database.run(lambda connection: [
-        ProcessRecord(row.host, row.version, row.mode, row.seen_at)
-        for row in connection.execute(statement)])
+    return [ProcessRecord(*row) for row in database.read(statement)]
 
 
 def forget(database: engine.Database, now: float) -> None:
     """Delete rows of old processes but the newest, and those of wrong clocks.
 
-    It deletes by key: for a condition on the time, a server would lock the
-    rows of all processes.
+    By key: for a condition on the time, a server would lock all rows.
     """
     def work(connection: Any) -> None:
-        rows = connection.execute(sa.select(
-            _PROCESSES.id, _PROCESSES.seen_at).order_by(
-                _PROCESSES.seen_at)).all()
+        rows = connection.execute(sa.select(models.processes).order_by(
+            _PROCESSES.seen_at)).all()
         past = [row for row in rows if row.seen_at <= now + AHEAD]
         future = rows[len(past):]
         # Without the last, which is the newest.

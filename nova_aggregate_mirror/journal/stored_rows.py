@@ -27,7 +27,7 @@ _ORDER = (_DIRTY.created_at, _DIRTY.id)
 _ROWS = sa.select(models.dirty).order_by(*_ORDER)
 _ROWS_OF = _ROWS.where(rows.IDS)
 _BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
-                    _DIRTY.mirrored_at).order_by(*_ORDER)
+                    _DIRTY.mirrored_at.is_(None)).order_by(*_ORDER)
 _HOSTS = sa.select(_DIRTY.host)
 _STATES = {
     (True, False): ('running', 'may still run'),
@@ -92,21 +92,20 @@ class StoredRows(rows.Rows):
 
     def all(self) -> list[journal.Row]:
         """Read every row, oldest first."""
-        return [_row(row) for row in self._read(_ROWS)]
+        return [_row(row) for row in self._database.read(_ROWS)]
 
     def get(self, ids: abc.Iterable[str]) -> list[journal.Row]:
         """Read those of a few rows that still exist."""
-        return [_row(row) for row in self._read(_ROWS_OF, some=sorted(ids))]
+        rows = self._database.read(_ROWS_OF, some=sorted(ids))
+        return [_row(row) for row in rows]
 
     def hosts(self) -> frozenset[str]:
         """Read the names of the hosts that have rows."""
-        return frozenset(row.host for row in self._read(_HOSTS))
+        return frozenset(host for host, in self._database.read(_HOSTS))
 
     def briefs(self) -> list[Brief]:
         """Read what decides when each row is due, oldest row first."""
-        return [Brief(row.id, row.running, row.attempts,
-                      row.mirrored_at is None)
-                for row in self._read(_BRIEFS)]
+        return [Brief(*row) for row in self._database.read(_BRIEFS)]
 
     def _write(self, statement: Any, ids: abc.Iterable[str], **values: Any
                ) -> int:
@@ -123,8 +122,5 @@ class StoredRows(rows.Rows):
 def _row(row: Any) -> journal.Row:
     nodes = frozenset(map(uuids.canonical, filter(None, row.nodes.split(','))))
     return journal.Row(
-        id=row.id, running=row.running, created_at=row.created_at,
-        attempts=row.attempts, last_error=row.last_error,
-        mirrored_at=row.mirrored_at,
-        dirty=journal.Dirty(
-            host=row.host, nodes=nodes, request_id=row.request_id))
+        row.id, journal.Dirty(row.host, nodes, row.request_id), row.running,
+        row.created_at, row.attempts, row.last_error, row.mirrored_at)

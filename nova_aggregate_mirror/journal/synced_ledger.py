@@ -43,11 +43,8 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
         them, because the clocks of different hosts are never compared."""
 
     def entries(self) -> abc.Mapping[str, journal.LedgerEntry]:
-        now = self._now()
-        rows = self._database.run(
-            lambda connection: connection.execute(_ENTRIES).all())
-        entries = {}
-        for row in rows:
+        now, entries = self._now(), {}
+        for row in self._database.read(_ENTRIES):
             if uuids.is_uuid(row.aggregate_uuid):
                 since = now if row.absent_since is None else row.absent_since
                 entries[row.aggregate_uuid] = journal.LedgerEntry(
@@ -61,9 +58,8 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
         """Record the result of an unrestricted full sync.
 
         A UUID that is absent for ``FORGET_AFTER`` and has no provider is
-        deleted. A mark older than ``max_call_age`` seconds is cleared if
-        nova still has the aggregate. A text that is no UUID is deleted: it was
-        added before additions were checked.
+        deleted, as is a text that is no UUID, from before this was checked. A
+        mark older than ``max_call_age`` is cleared if nova has the aggregate.
         """
         present, empty, now = frozenset(present), frozenset(empty), self._now()
 
@@ -80,8 +76,7 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
                     if row.deleted_at is not None:
                         marks[uuid] = row.deleted_at
                 elif since is None or since > now:
-                    # A time in the future was recorded before the clock was
-                    # set back.
+                    # It is later if the clock was set back since.
                     newly_absent.append(uuid)
                 elif uuid in empty and since < now - FORGET_AFTER:
                     forgotten.add(uuid)

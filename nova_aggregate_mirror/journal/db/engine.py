@@ -34,7 +34,7 @@ PAUSE = 0.02
 LIMITS = engines.Limits(longest_lock_wait=1.0)
 
 # MySQL's errors of a row, and of a table, that another session changes.
-CHANGED = 1020, 1684
+CHANGED = (1020,), (1684,)
 
 JOURNAL = 'the journal'
 PARTY = causes.database(JOURNAL, models.OPTION, models.SYNC)
@@ -55,17 +55,14 @@ translated = functools.partial(engines.translated, PARTY, _kind)
 def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
     # MariaDB reports codes that oslo.db has no class for.
-    chain = driver_failures.chain(exc)
-    codes = [error.args[0] for error in chain if error.args]
     return isinstance(exc, db_exc.DBDeadlock) or any(
-        code in CHANGED for code in codes)
+        error.args[:1] in CHANGED for error in driver_failures.chain(exc))
 
 
 class Database:
     """The journal's database, which opens on first use.
 
-    Every method except ``open`` raises ``JournalUnavailable`` when the
-    database or its URL cannot be used.
+    Every method but ``open`` raises ``JournalUnavailable`` if it fails.
 
     :param url: replaces the configured one
     """
@@ -99,9 +96,8 @@ class Database:
         :param insist: whether to make an attempt during a back-off, too
         :raises JournalLocked: when a statement waited in vain for a lock
         :raises JournalNotAsked: when no time or connection is left
-        :raises JournalUnavailable: when the database is unavailable; of all
-            three, nothing was written, unless only the response to the COMMIT
-            was lost
+        :raises JournalUnavailable: when it is unavailable; of all three,
+            nothing was written, unless only the answer to the COMMIT was lost
         """
         def attempt() -> T:
             with engines.attempt(self.limits, self._silence, insist):
@@ -117,6 +113,11 @@ class Database:
                 # Raises what names the missing part, with the step for it.
                 self.check_tables()
             raise
+
+    def read(self, statement: Any, **values: Any) -> list[Any]:
+        """Return the rows of a statement, in a transaction of its own."""
+        return self.run(
+            lambda connection: list(connection.execute(statement, values)))
 
     @translated()
     def schema(self) -> models.Schema:
@@ -141,8 +142,7 @@ class Database:
         """
         if self._is_prepared:
             return
-        # Without the mutex: while a server hangs, each caller would wait for
-        # the attempts of all earlier callers.
+        # Without the mutex: while a server hangs, callers would wait in turn.
         try:
             schema = self.schema()
             if schema.is_outdated:
