@@ -6,9 +6,11 @@ Long because each metric has its text, and its value while another agent leads.
 
 from collections import abc
 import time
+from typing import Any
 
 from oslo_log import log as logging
 import prometheus_client
+from prometheus_client import core
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import api_processes
@@ -23,23 +25,22 @@ DIRECTIONS = ('missing', 'stale')
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 GAUGES = {
     'journal_pending_rows': 'Operations that placement may not show yet.',
-    'journal_waiting_rows':
-        'Mirrored operations that stay in the journal until the agent closes '
-        'them.',
-    'journal_oldest_pending_seconds':
-        'Age of the oldest pending operation, from when this agent first saw '
-        'it.',
-    'uncompared_hosts':
-        'Member hosts that the last full sync could not compare: their cell '
-        'did not answer, or nova has no compute node for them.',
+    'journal_waiting_rows': 'Mirrored operations that stay in the journal '
+                            'until the agent closes them.',
+    'journal_oldest_pending_seconds': 'Age of the oldest pending operation, '
+                                      'from when this agent first saw it.',
+    'uncompared_hosts': 'Member hosts that the last full sync could not '
+                        'compare: their cell did not answer, or nova has no '
+                        'compute node for them.',
     'brake_tripped':
         '1 when the last full sync refused to remove stale associations.',
     'leader': '1 on the agent that drains the journal and runs syncs.',
-    'observing':
-        '1 on the agent that compares with mode = observe, and changes '
-        'nothing in placement.',
+    'observing': '1 on the agent that compares with mode = observe, and '
+                 'changes nothing in placement.',
 }
 """Those without labels but of audits: 0 while another agent leads."""
+# '' is for aggregates without a zone; its series always exist.
+NO_DRIFT = {('', direction): 0 for direction in DIRECTIONS}
 COUNTERS = {
     'associations_added': 'Providers added to an aggregate.',
     'associations_removed': 'Providers removed from an aggregate.',
@@ -52,8 +53,7 @@ COUNTERS = {
 class _Registry(prometheus_client.CollectorRegistry):
     """Registry whose samples all have the region.
 
-    The time of creation, which the client adds to counters and histograms,
-    is left out: it doubles the number of their series.
+    Without the times of creation, which would double the number of series.
     """
 
     def __init__(self, region: str) -> None:
@@ -82,82 +82,84 @@ class Metrics:
         self._now = now
         self._clock = clock
         self._beats: dict[str, float] = {}
-        self._drift_labels: frozenset[tuple[str, str]] = frozenset()
         self._leads: bool | None = None  # None before the mode is set
         self._is_observer = False
         self.last_sync: str | None = None
         """The result of the last full sync; None before the first."""
-        self._misplaced: prometheus_client.Gauge | None = None
+        self._gauges: dict[str, float] = dict.fromkeys(GAUGES, 0)
+        self._drift: abc.Mapping[tuple[str, str], int] = NO_DRIFT
+        # Export 0 for each label, so that it differs from an absent one.
+        self._successes = {('drain',): 0.0, ('sync',): 0.0}
+        self._misplaced: dict[tuple[str], int] = {}
+        self._audited = 0
+        self._audit: prometheus_client.Histogram | None = None
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.Info(
             PREFIX + 'build', 'The release of the agent.',
             registry=self.registry).info({'version': api_processes.VERSION})
-        self._create_families()
-
-    def _create_families(self) -> None:
-        self._gauges = {
-            name: self._gauge(name, text) for name, text in GAUGES.items()}
+        self.registry.register(self)
         self._counters = [
             prometheus_client.Counter(
                 PREFIX + name, text, ['loop'], registry=self.registry)
             for name, text in COUNTERS.items()]
+        for loop in ('drain', 'sync'):
+            self._count(loop, 0, 0, 0)
         self._converge = self._histogram(
             'converge_duration_seconds',
-            'Duration of one batch of the journal.')
+            'Duration of one batch of the journal.',
+            'success', 'failure', 'unavailable')
         self._sync = self._histogram(
-            'sync_duration_seconds', 'Duration of one full sync.')
-        self._drift = self._gauge(
+            'sync_duration_seconds', 'Duration of one full sync.',
+            'success', 'partial', 'failure')
+
+    def collect(self) -> abc.Iterator[core.Metric]:
+        """Yield the gauges as they are now; the registry calls it."""
+        for name, text in GAUGES.items():
+            yield _gauge(name, text, {(): self._gauges[name]})
+        yield _gauge(
             'drift_associations',
             'Associations that the last full sync found missing or stale.',
-            'zone', 'direction')
-        self._success = self._gauge(
+            self._drift, 'zone', 'direction')
+        yield _gauge(
             'last_success_timestamp_seconds',
-            "Unix time of the loop's last fully successful iteration.", 'loop')
-        # Export 0 for each label, so that it differs from an absent one.
-        for loop in ('drain', 'sync'):
-            for family in (*self._counters, self._success):
-                family.labels(loop)
-        for result in ('success', 'partial', 'failure'):
-            self._sync.labels(result)
-        for result in ('success', 'failure', 'unavailable'):
-            self._converge.labels(result)
-        self._set_drift({})
+            "Unix time of the loop's last fully successful iteration.",
+            self._successes, 'loop')
+        if self._audit:
+            misplaced, audited = self._misplaced, self._audited
+            if self._leads is False:
+                misplaced, audited = dict.fromkeys(misplaced, 0), 0
+            yield _gauge(
+                'misplaced_servers', 'Servers that the last audit found on a '
+                'host that contradicts their request.', misplaced, 'rule')
+            yield _gauge(
+                'audited_servers', 'Servers that the last audit has compared.',
+                {(): audited})
 
     def expect_audits(self, rules: abc.Iterable[str]) -> None:
         """Add the metrics of audits, with 0 for each rule; none if no rule."""
-        rules = list(rules)
-        self._misplaced_by_rule = dict.fromkeys(rules, 0)
-        self._audited_servers = 0
-        if rules:
-            self._beats.setdefault(AUDIT, self._clock())
-        else:
+        # A rule that is not enforced any more does not keep its value.
+        self._misplaced = {(rule,): 0 for rule in rules}
+        self._audited = 0
+        if not self._misplaced:
             self._beats.pop(AUDIT, None)
-        if self._misplaced:
-            # A rule that is not enforced any more must not keep its value.
-            self._misplaced.clear()
-        elif rules:
-            self._misplaced = self._gauge(
-                'misplaced_servers', 'Servers that the last audit found on a '
-                'host that contradicts their request.', 'rule')
-            self._audited = self._gauge(
-                'audited_servers', 'Servers that the last audit has compared.')
+            return
+        self._beats.setdefault(AUDIT, self._clock())
+        if self._audit is None:
+            self._successes[AUDIT,] = 0.0
             self._audit = self._histogram(
-                'audit_duration_seconds', 'Duration of one audit.')
-            for result in ('success', 'failure'):
-                self._audit.labels(result)
-            self._success.labels(AUDIT)
-        self._show_audit()
+                'audit_duration_seconds', 'Duration of one audit.',
+                'success', 'failure')
 
     def set_backlog(self, pending: int, waiting: int, oldest: float) -> None:
         """Record the backlog; with nothing pending, the drain succeeds.
 
         :param oldest: age of the oldest pending operation, in seconds
         """
-        self._gauges['journal_pending_rows'].set(pending)
-        self._gauges['journal_waiting_rows'].set(waiting)
-        self._gauges['journal_oldest_pending_seconds'].set(oldest)
+        self._gauges.update(
+            journal_pending_rows=pending, journal_waiting_rows=waiting,
+            journal_oldest_pending_seconds=oldest)
         if not pending:
-            self._set_success('drain')
+            self._successes['drain',] = self._now()
 
     def observe_drain(self, result: str, seconds: float, added: int,
                       removed: int, conflicts: int = 0) -> None:
@@ -165,7 +167,7 @@ class Metrics:
         self._converge.labels(result).observe(seconds)
         self._count('drain', added, removed, conflicts)
         if result == 'success':
-            self._set_success('drain')
+            self._successes['drain',] = self._now()
 
     def observe_sync(self, result: str, seconds: float, added: int = 0,
                      removed: int = 0,
@@ -174,29 +176,29 @@ class Metrics:
                      uncompared: int = 0) -> None:
         """Record that one full sync finished.
 
-        :param drift: zone and direction to a number of associations; None
-            when the comparison failed
+        :param drift: number by zone and direction; None if not compared
         :param refused: whether the brake refused the removals
         """
         self.last_sync = result
         self._sync.labels(result).observe(seconds)
         self._count('sync', added, removed, conflicts)
         if drift is not None:
-            self._set_drift(drift)
-            self._gauges['brake_tripped'].set(refused)
-            self._gauges['uncompared_hosts'].set(uncompared)
+            self._drift = {**NO_DRIFT, **drift}
+            self._gauges.update(
+                brake_tripped=refused, uncompared_hosts=uncompared)
         if result == 'success':
-            self._set_success('sync')
+            self._successes['sync',] = self._now()
 
     def observe_audit(self, result: str, seconds: float, servers: int = 0,
                       by_rule: abc.Mapping[str, int] | None = None) -> None:
         """Record an audit; ``by_rule`` is None if it left servers out."""
-        self._audit.labels(result).observe(seconds)
+        if self._audit:
+            self._audit.labels(result).observe(seconds)
         if by_rule is not None:
-            self._audited_servers = servers
-            self._misplaced_by_rule = {**self._misplaced_by_rule, **by_rule}
-            self._show_audit()
-            self._set_success(AUDIT)
+            self._audited = servers
+            self._misplaced.update(
+                {(rule,): count for rule, count in by_rule.items()})
+            self._successes[AUDIT,] = self._now()
 
     def set_mode(self, observes: bool) -> None:
         """Record the mode of an agent that does not lead yet."""
@@ -212,13 +214,11 @@ class Metrics:
         if leads != self._leads:
             self._leads = leads
             role = 'observing' if self._is_observer else 'leader'
-            self._gauges[role].set(leads)
-            self._show_audit()
+            self._gauges[role] = leads
         if not leads:
             self.last_sync = None
-            for gauge in self._gauges.values():
-                gauge.set(0)
-            self._set_drift({})
+            self._gauges.update(dict.fromkeys(GAUGES, 0))
+            self._drift = NO_DRIFT
 
     def beat(self, loop: str) -> None:
         """Record that a loop is not stuck."""
@@ -244,41 +244,26 @@ class Metrics:
                 late.append('the %s loop has not started' % loop)
         return late
 
-    def _set_drift(self, drift: abc.Mapping[tuple[str, str], int]) -> None:
-        # '' is for aggregates without a zone; its series always exist.
-        counts = {**{('', direction): 0 for direction in DIRECTIONS}, **drift}
-        for labels, count in counts.items():
-            self._drift.labels(*labels).set(count)
-        # A zone that is gone must not keep its value.
-        for labels in self._drift_labels - counts.keys():
-            self._drift.remove(*labels)
-        self._drift_labels = frozenset(counts)
-
-    def _show_audit(self) -> None:
-        if self._misplaced is None:
-            return
-        # Before the mode is set (None), nothing is stale.
-        is_stale = self._leads is False
-        for rule, count in self._misplaced_by_rule.items():
-            self._misplaced.labels(rule).set(0 if is_stale else count)
-        self._audited.set(0 if is_stale else self._audited_servers)
-
     def _count(self, loop: str, *counts: int) -> None:
         for counter, count in zip(self._counters, counts, strict=True):
             counter.labels(loop).inc(count)
 
-    def _set_success(self, loop: str) -> None:
-        self._success.labels(loop).set(self._now())
-
-    def _gauge(self, name: str, text: str, *labels: str
-               ) -> prometheus_client.Gauge:
-        return prometheus_client.Gauge(
-            PREFIX + name, text, labels, registry=self.registry)
-
-    def _histogram(self, name: str, text: str) -> prometheus_client.Histogram:
-        return prometheus_client.Histogram(
+    def _histogram(self, name: str, text: str, *results: str
+                   ) -> prometheus_client.Histogram:
+        histogram = prometheus_client.Histogram(
             PREFIX + name, text, ['result'], buckets=BUCKETS,
             registry=self.registry)
+        for result in results:
+            histogram.labels(result)
+        return histogram
+
+
+def _gauge(name: str, text: str, values: abc.Mapping[Any, float],
+           *labels: str) -> core.Metric:
+    family = core.GaugeMetricFamily(PREFIX + name, text, labels=labels)
+    for key, value in dict(values).items():
+        family.add_metric(key, value)
+    return family
 
 
 class Lasting:
