@@ -46,9 +46,8 @@ READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
 """Minimum seconds between two reads of the rows, and of a LONG_JOURNAL."""
 LONG_JOURNAL = 10000
 LEAST_TIMEOUT = 5.0
-"""Minimum seconds for a request, however short users' requests are: it may
-include a token and the discovery of placement, which would start again with
-each request that times out."""
+"""Minimum seconds for a request: it may include a token and the discovery of
+placement, which would start again with each request that times out."""
 
 
 def timeout(conf: cfg.ConfigOpts) -> float:
@@ -147,12 +146,10 @@ class Drain:
             self._has_more = self._mirror_due()
         finally:
             if not self._has_more:
-                # Otherwise as many connections would stay open as workers
-                # were ever busy at once.
+                # Otherwise each worker's connection would stay open.
                 self._reconciler.placement.release()
         if self._unusable and self._unclosed & self._known.keys():
-            # Also while rows wait: the journal cannot be used until one is
-            # mirrored.
+            # Also while rows wait, until one is mirrored.
             raise self._unusable.with_traceback(None)
         return self._has_more
 
@@ -365,8 +362,7 @@ class Drain:
             lock.extend(now)
             known.wait(lock.until, is_suspect=True, lock=lock)
         elif row.id in locks.locked:
-            # It was not tried: this step has waited long enough for others.
-            # Probably it is locked as well.
+            # It was not tried, after waits for others; probably it is locked.
             known.has_failed = True
             known.wait(now)
         elif row.running:

@@ -286,8 +286,7 @@ class Lasting:
     def update(self, state: abc.Hashable, text: object) -> None:
         """Log what has changed.
 
-        :param state: false if there is nothing; with the same one as last
-            time nothing is logged, whatever the text
+        :param state: false for nothing; the same as last time logs nothing
         """
         if state and state != self._state:
             self._log(self._begin, text)

@@ -48,9 +48,8 @@ class _Client:
 class Server:
     """Server of ``/metrics`` and ``/healthz``.
 
-    One thread serves all clients: each costs a descriptor, however many of
-    them are idle. When there are too many, the longest waiting one that has
-    not sent its request is disconnected.
+    One thread serves all clients, however many of them are idle. If there are
+    too many, the longest waiting one without a request is disconnected.
 
     :param limits: returns loop to the seconds after which it counts as stuck
     :raises InvalidConfiguration: when the address cannot be used

@@ -62,17 +62,15 @@ class Agent:
 
     def start(self) -> None:
         for name, step in self._steps.items():
-            # A daemon: for any other thread the interpreter waits when it
-            # ends, however long it hangs.
+            # A daemon: the interpreter waits for others, even if they hang.
             threading.Thread(target=self._loop, name=name, args=(name, step),
                              daemon=True).start()
 
     def stop(self, seconds: float) -> bool:
         """Finish the current steps, and release the lease.
 
-        The current page of an audit is not waited for: several services are
-        read for it, and nothing is drained or synced meanwhile. An audit only
-        reads.
+        The current page of an audit, which only reads, is not waited for: that
+        takes several services, and nothing is drained or synced meanwhile.
 
         :param seconds: how long the other loops are waited for; if one has
             not ended then, it may still write, and the lease is kept
