@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP server for the metrics and the health of the agent."""
 
+import asyncio
 from collections import abc
 import contextlib
-import dataclasses
+import functools
 from http import server
 import io
 import json
-import selectors
 import socket
 import threading
-import time
 from typing import Any
 
 from oslo_log import log as logging
@@ -30,19 +29,7 @@ BACKLOG = 1024
 LONGEST_REQUEST = 8192
 """Bytes of a request, whose body is not read."""
 INTERVAL = 0.5
-"""Seconds between two looks for overdue clients."""
-
-
-@dataclasses.dataclass(eq=False)
-class _Client:
-    """A client that sends its request, or receives its answer."""
-
-    connection: socket.socket
-    deadline: float
-    """On the monotonic clock."""
-    request: bytes = b''
-    answer: bytes | None = None
-    """What is left to send; None until the request is complete."""
+"""Seconds without further clients after no descriptor was left."""
 
 
 class Server:
@@ -61,7 +48,9 @@ class Server:
         self.figures = figures
         self.limits = limits
         self._client_timeout = client_timeout
-        self._clients: list[_Client] = []
+        self._clients: dict[socket.socket, asyncio.Task[None]] = {}
+        self._complete: set[socket.socket] = set()
+        """Clients whose request is complete."""
         try:
             self._socket = _listen(host, port)
         except OSError as exc:
@@ -71,96 +60,80 @@ class Server:
                 % (host, port, exc.strerror or exc)) from exc
         self.port: int = self._socket.getsockname()[1]
         self._socket.setblocking(False)
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._socket, selectors.EVENT_READ)
-        self._closing = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._serving = self._loop.create_task(self._serve())
         self._thread = threading.Thread(
-            target=self._serve, daemon=True, name='metrics')
+            target=self._run, daemon=True, name='metrics')
         self._thread.start()
 
     def close(self) -> None:
-        self._closing.set()
+        self._loop.call_soon_threadsafe(self._serving.cancel)
         self._thread.join()
-        for client in [*self._clients]:
-            self._disconnect(client)
-        self._selector.close()
+        self._loop.close()
         self._socket.close()
 
-    def _serve(self) -> None:
-        while not self._closing.is_set():
-            ready = self._selector.select(INTERVAL)
-            if self._socket not in self._selector.get_map():
-                self._selector.register(self._socket, selectors.EVENT_READ)
-            for key, _events in ready:
-                if key.fileobj is self._socket:
-                    self._accept()
-                elif key.data in self._clients:
-                    self._proceed(key.data)
-            for client in [*self._clients]:
-                if client.deadline < time.monotonic():
-                    self._disconnect(client)
+    def _run(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            self._loop.run_until_complete(self._serving)
 
-    def _accept(self) -> None:
-        """Accept a client; disconnect another if there are too many."""
-        try:
-            connection, _address = self._socket.accept()
-        except (BlockingIOError, ConnectionError):
-            # The client has gone.
-            return
-        except OSError:
-            # No descriptor is left in this process: do not look for further
-            # clients before others send something, or the next interval.
-            self._selector.unregister(self._socket)
-            return
-        connection.setblocking(False)
-        if len(self._clients) == MOST_CLIENTS:
-            # The first that has sent no request, or else the first of all.
-            self._disconnect(min(self._clients, key=lambda client: (
-                client.answer is not None)))
-        client = _Client(connection, time.monotonic() + self._client_timeout)
-        self._clients.append(client)
-        self._selector.register(connection, selectors.EVENT_READ, client)
+    async def _serve(self) -> None:
+        """Accept clients; disconnect another if there are too many."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                try:
+                    connection, _ = await self._loop.sock_accept(self._socket)
+                except ConnectionError:
+                    # The client has gone.
+                    continue
+                except OSError:
+                    # No descriptor is left in this process.
+                    await asyncio.sleep(INTERVAL)
+                    continue
+                if len(self._clients) == MOST_CLIENTS:
+                    # The first without a request, or else the first of all.
+                    first = min(self._clients, key=self._complete.__contains__)
+                    self._clients[first].cancel()
+                    await asyncio.wait([self._clients[first]])
+                task = group.create_task(self._answer(connection))
+                self._clients[connection] = task
+                task.add_done_callback(
+                    functools.partial(self._disconnect, connection))
 
-    def _proceed(self, client: _Client) -> None:
-        """Read what a client has sent, or send more of its answer."""
+    async def _answer(self, connection: socket.socket) -> None:
+        """Read the request of a client, and send the answer."""
         try:
-            if client.answer is None:
-                self._read(client)
-            else:
-                sent = client.connection.send(client.answer)
-                client.answer = client.answer[sent:]
-        except BlockingIOError:
-            # Nothing has come after all.
-            return
+            async with asyncio.timeout(self._client_timeout):
+                request = await self._read(connection)
+            if request:
+                self._complete.add(connection)
+                answer = _Handler(request, self).answer()
+                async with asyncio.timeout(self._client_timeout):
+                    await self._loop.sock_sendall(connection, answer)
         except OSError:
-            client.answer = b''
+            # It has gone, or is too slow.
+            pass
         except Exception:
             # A figure that cannot be collected must not end the server.
             LOG.exception('A request for metrics or health failed')
-            client.answer = b''
-        if client.answer == b'':
-            self._disconnect(client)
 
-    def _read(self, client: _Client) -> None:
-        """Read a part of a request; begin to answer if it is complete."""
-        part = client.connection.recv(LONGEST_REQUEST)
-        client.request += part
-        has_headers = b'\n\r\n' in client.request or b'\n\n' in client.request
-        # A client that sends no more may leave out the empty line.
-        if has_headers or (not part and b'\n' in client.request):
-            client.answer = _Handler(client.request, self).answer()
-            client.deadline = time.monotonic() + self._client_timeout
-            self._selector.modify(
-                client.connection, selectors.EVENT_WRITE, client)
-        elif not part or len(client.request) > LONGEST_REQUEST:
-            client.answer = b''
+    async def _read(self, connection: socket.socket) -> bytes:
+        """Read a request; empty if it is too long, or ends early."""
+        request = b''
+        while len(request) <= LONGEST_REQUEST:
+            part = await self._loop.sock_recv(connection, LONGEST_REQUEST)
+            request += part
+            # A client that sends no more may leave out the empty line.
+            if b'\n\r\n' in request or b'\n\n' in request or not part:
+                return request if b'\n' in request else b''
+        return b''
 
-    def _disconnect(self, client: _Client) -> None:
-        self._clients.remove(client)
-        self._selector.unregister(client.connection)
+    def _disconnect(self, connection: socket.socket,
+                    _task: asyncio.Task[None]) -> None:
+        del self._clients[connection]
+        self._complete.discard(connection)
         with contextlib.suppress(OSError):
-            client.connection.shutdown(socket.SHUT_WR)
-        client.connection.close()
+            connection.shutdown(socket.SHUT_WR)
+        connection.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:
