@@ -99,8 +99,7 @@ class Drain:
         self._is_observer = nova_aggregate_mirror.conf.observes(conf)
         self._patience = timeout(conf)
         self._overdue = 2 * options.inline_timeout
-        """Seconds after which a running row is converged, and then the
-        interval at which this is repeated."""
+        """Seconds until a running row is converged, and until it is again."""
         self._longest = options.max_call_age
         """Seconds after which an operation counts as ended."""
         self._rows = rows
@@ -445,7 +444,10 @@ class Drain:
                   is_locked: bool, start: float, is_alone: bool) -> None:
         """Let a row wait after the attempt that began at ``start``."""
         known, now = self._known[row.id], self._now()
-        seconds = _backoff(row, error)
+        longest = (RETRIABLE_BACKOFF if isinstance(error, exceptions.Retriable)
+                   else LONGEST_BACKOFF)
+        # Ten doublings exceed both; a float overflows after 1023.
+        seconds = min(longest, 2.0 ** min(row.attempts, 10))
         if not _is_shared(error):
             known.has_failed = True
             # Each attempt at a locked row waits for its lock.
@@ -475,11 +477,3 @@ def _is_shared(error: exceptions.MirrorError | None) -> bool:
     is_of_row = error.is_of_provider or isinstance(
         error, exceptions.CellUnavailable)
     return error.is_outage or not is_of_row
-
-
-def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:
-    """Return the seconds before a failed row is retried."""
-    longest = (RETRIABLE_BACKOFF if isinstance(error, exceptions.Retriable)
-               else LONGEST_BACKOFF)
-    # Ten doublings exceed both; a float overflows after 1023.
-    return min(longest, 2.0 ** min(row.attempts, 10))
