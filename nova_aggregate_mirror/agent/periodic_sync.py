@@ -30,8 +30,7 @@ LISTING = commands.SYNC + ' --dry-run'
 class PeriodicSync:
     """Runner of full syncs when they are due.
 
-    :param note: writes a sync, by its duration in seconds and its result, to
-        the history, or raises JournalUnavailable
+    :param note: writes a sync (seconds, result), or raises JournalUnavailable
     :param zones: reads the zone of each aggregate that has one, by its UUID
     :param disagreements: finds nova-api processes with another mode
     """

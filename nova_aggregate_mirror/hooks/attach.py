@@ -33,8 +33,7 @@ PARAMETERS = {
     'delete_aggregate': ['self', 'context', 'aggregate_id'],
 }
 
-# Nova's own mirroring is muted in these calls; if nova used other calls, nova
-# and the hook would both write.
+# These calls of nova's are muted; after others, the hook would write as well.
 MIRRORING = {'add_host_to_aggregate': 'aggregate_add_host',
              'remove_host_from_aggregate': 'aggregate_remove_host'}
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``mirror`` hook: record in the journal, call nova, converge in time.
 
-It is long because the parts around nova's method share the state and the time
-of their request.
+It is long because its parts share the state and the time of their request.
 """
 
 import dataclasses
@@ -89,9 +88,8 @@ class Mirror:
     def before(self, operation: hooks.Operation) -> _State | None:
         """Record the dirty host durably, or mark the aggregate as deleted.
 
-        :returns: state for ``after``; None for the deletion of an aggregate
-            that nova does not have or whose UUID could not be read, and if
-            nova mirrors by itself
+        :returns: state for ``after``; None if nova mirrors by itself, and for
+            the deletion of an aggregate whose UUID is not known
         """
         request = self._request(operation)
         with request.budget.spending():

@@ -23,8 +23,7 @@ _MARK = sa.update(models.ledger).where(UUID).values(
 class DatabaseLedger:
     """Ledger in the journal's database, as far as nova-api uses it.
 
-    A text that is no UUID is neither added nor returned: placement would
-    refuse each request that contains it.
+    Texts that are no UUIDs, which placement refuses, are left out.
     """
 
     def __init__(self, database: engine.Database,
@@ -34,8 +33,7 @@ class DatabaseLedger:
         self._cache: frozenset[str] = frozenset()
         """UUIDs that were read or written; they stay while nova has them."""
         self._deferred: set[str] = set()
-        """UUIDs that could not be added. Operations are mirrored without
-        the journal, too, and a UUID that is only in placement is foreign."""
+        """UUIDs that could not be added: only in placement, one is foreign."""
 
     def intersection(self, aggregates: abc.Iterable[str]) -> frozenset[str]:
         """Return the given UUIDs that the ledger has."""

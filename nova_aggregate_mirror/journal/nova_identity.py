@@ -28,8 +28,7 @@ def check(database: engine.Database, cell_mappings: Names,
 
     :param cell_mappings: of every cell but cell0
     :param aggregates: of every aggregate of nova
-    :returns: whether that is for certain; until an agent binds the journal,
-        another nova may still do so
+    :returns: whether it is bound; until then, another nova may bind it
     :raises WrongNova: the journal belongs to another nova
     :raises JournalUnavailable, NovaUnavailable: one of them cannot be read
     """

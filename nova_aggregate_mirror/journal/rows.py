@@ -50,16 +50,14 @@ class Rows:
 
     def make(self, dirty: journal.Dirty) -> journal.Row:
         """Build the row of a new operation without writing it."""
-        return journal.Row(
-            id=uuidutils.generate_uuid(), dirty=dirty, running=True,
-            created_at=self._now())
+        return journal.Row(uuidutils.generate_uuid(), dirty, running=True,
+                           created_at=self._now())
 
     def record(self, row: journal.Row, aggregates: abc.Iterable[str] = ()
                ) -> None:
         """Write a row; it is durable on return.
 
-        :param aggregates: UUIDs of nova aggregates, added to the ledger in
-            the same transaction
+        :param aggregates: UUIDs, added to the ledger in the same transaction
         """
         presence = self._presence
         if presence and not presence.begin_write():
@@ -85,8 +83,7 @@ class Rows:
     def hand_over(self, row: journal.Row, error: str) -> None:
         """Hand the row of a finished operation over to the agent.
 
-        A missing row is inserted: when ``record`` fails, it is not known
-        whether the row was written.
+        A missing row is inserted: a ``record`` that fails may have written it.
         """
         error = storable(error)
 

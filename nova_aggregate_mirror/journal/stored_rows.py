@@ -21,8 +21,7 @@ _SET_FAILED = sa.update(models.dirty).where(rows.ID).values(
 # Running rows only: a row handed over meanwhile may have failed since.
 _SET_MIRRORED = sa.update(models.dirty).where(rows.IDS, _DIRTY.running).values(
     last_error='', mirrored_at=sa.bindparam('now'))
-_SET_PENDING = sa.update(models.dirty).where(rows.IDS).values(
-    mirrored_at=None)
+_SET_PENDING = sa.update(models.dirty).where(rows.IDS).values(mirrored_at=None)
 _ORDER = (_DIRTY.created_at, _DIRTY.id)
 _ROWS = sa.select(models.dirty).order_by(*_ORDER)
 _ROWS_OF = _ROWS.where(rows.IDS)

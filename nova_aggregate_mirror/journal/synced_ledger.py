@@ -16,8 +16,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
 FORGET_AFTER = 7 * 24 * 3600
-"""Seconds for which the UUID of a deleted aggregate is kept at least, so that
-a delayed write is recognized as owned."""
+"""Seconds that an absent UUID stays at least, so that late writes are owned."""
 
 _ENTRIES = sa.select(models.ledger)
 _UNMARK = sa.update(models.ledger).where(
@@ -31,8 +30,7 @@ _FORGET = sa.delete(models.ledger).where(ledger.UUIDS)
 class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
     """Ledger with the absences of aggregates from nova."""
 
-    def __init__(self, conf: cfg.ConfigOpts,
-                 database: engine.Database,
+    def __init__(self, conf: cfg.ConfigOpts, database: engine.Database,
                  now: abc.Callable[[], float] = time.time,
                  clock: abc.Callable[[], float] = time.monotonic) -> None:
         super().__init__(database, now)

@@ -39,16 +39,12 @@ CHANGED = (1020,), (1684,)
 JOURNAL = 'the journal'
 PARTY = causes.database(JOURNAL, models.OPTION, models.SYNC)
 
-
-def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:
-    if isinstance(exc, engines.LostLock):
-        return exceptions.JournalLocked
-    if isinstance(exc, engines.NotAsked):
-        return exceptions.JournalNotAsked
-    return exceptions.JournalUnavailable
-
-
-translated = functools.partial(engines.translated, PARTY, _kind)
+_KINDS: dict[type[Exception], type[exceptions.JournalUnavailable]] = {
+    engines.LostLock: exceptions.JournalLocked,
+    engines.NotAsked: exceptions.JournalNotAsked}
+translated = functools.partial(
+    engines.translated, PARTY,
+    lambda exc: _KINDS.get(type(exc), exceptions.JournalUnavailable))
 """Translates errors of the database and its files to JournalUnavailable."""
 
 
@@ -175,8 +171,7 @@ def _repeat(attempt: abc.Callable[[], T]) -> T:
         try:
             return attempt()
         except db_exc.DBError as exc:
-            # Servers roll back one of two deadlocked transactions; Galera
-            # detects conflicts at commit.
+            # A deadlock, or a conflict that Galera detects at commit.
             if not (is_conflict(exc) and deadline.remaining()):
                 raise
             error = exc

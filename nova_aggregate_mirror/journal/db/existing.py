@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal's database, as commands open and migrate it."""
+"""The journal's database, as commands open and migrate it.
+
+Each function raises ``JournalUnavailable`` if the database, or the option with
+its URL, cannot be used.
+"""
 
 import contextlib
 import pathlib
@@ -18,19 +22,13 @@ MIGRATION = engines.Limits(3600.0)
 
 
 def display_url(conf: cfg.ConfigOpts) -> str:
-    """Return the URL of the journal without password and parameters.
-
-    :raises JournalUnavailable: when the connection cannot be used
-    """
+    """Return the URL of the journal without password and parameters."""
     url = engine.configured(conf)
     return url.set(query={}).render_as_string(hide_password=True)
 
 
 def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
-    """Return the path of an SQLite journal; None for a database server.
-
-    :raises JournalUnavailable: when the connection cannot be used
-    """
+    """Return the path of an SQLite journal; None for a database server."""
     url = engine.configured(conf)
     if url.get_backend_name() != 'sqlite':
         return None
@@ -39,10 +37,7 @@ def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
 
 @engine.translated()
 def is_missing(conf: cfg.ConfigOpts) -> bool:
-    """Check whether the journal is an SQLite file that does not exist.
-
-    :raises JournalUnavailable: when this user may not enter its directory
-    """
+    """Check whether the journal is an SQLite file that does not exist."""
     file = sqlite_file(conf)
     if file is None:
         return False
@@ -88,10 +83,7 @@ def open_empty(conf: cfg.ConfigOpts) -> engine.Database:
 
 @engine.translated()
 def migrate(conf: cfg.ConfigOpts) -> models.Schema:
-    """Run pending migrations; tables of a newer release stay.
-
-    :raises JournalUnavailable: when it is unavailable, or is no journal
-    """
+    """Run pending migrations; tables of a newer release stay."""
     with (contextlib.closing(engine.Database(conf)) as database,
           contextlib.closing(
               engine.Database(conf, limits=MIGRATION)) as patient):

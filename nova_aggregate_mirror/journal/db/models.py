@@ -153,8 +153,7 @@ def read_schema(connection: sa.engine.Connection) -> Schema:
     if inspector.has_table(STAMP):
         version = connection.scalar(sa.text(
             'SELECT version_num FROM ' + STAMP))
-    # The version is read first, as a migration stores it last. Read second, it
-    # could be that of a migration whose tables were not seen yet.
+    # After the version, which a migration stores when it has all tables.
     tables = frozenset(name for name in inspector.get_table_names()
                        # SQLite's own, which older SQLAlchemy also lists.
                        if not name.startswith('sqlite_'))
