@@ -25,27 +25,28 @@ metadata = sa.MetaData()
 LongText = sa.Text().with_variant(
     mysql.MEDIUMTEXT(), 'mysql').with_variant(mysql.MEDIUMTEXT(), 'mariadb')
 RowId = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
+Name, Uuid, Text = sa.String(255), sa.String(36), sa.Text()
+Flag, Count, Time = sa.Boolean(), sa.Integer(), sa.Float(53)
+
+
+def _required(**types: Any) -> list[sa.Column[Any]]:
+    """Return columns that are never NULL, by their names."""
+    return [sa.Column(name, kind, nullable=False)
+            for name, kind in types.items()]
+
 
 dirty = sa.Table(
-    'dirty', metadata,
-    sa.Column('id', sa.String(36), primary_key=True),
-    sa.Column('host', sa.String(255), nullable=False),
-    sa.Column('nodes', LongText, nullable=False),
-    sa.Column('request_id', sa.String(255), nullable=False),
-    sa.Column('running', sa.Boolean(), nullable=False),
-    sa.Column('created_at', sa.Float(53), nullable=False),
-    sa.Column('attempts', sa.Integer(), nullable=False),
-    sa.Column('last_error', sa.Text(), nullable=False),
-    sa.Column('mirrored_at', sa.Float(53)))
+    'dirty', metadata, sa.Column('id', Uuid, primary_key=True),
+    *_required(host=Name, nodes=LongText, request_id=Name, running=Flag,
+               created_at=Time, attempts=Count, last_error=Text),
+    sa.Column('mirrored_at', Time))
 """One row per add-host or remove-host; see ``journal.Row``. Commas separate
 the nodes; times are in seconds since the epoch, and for display only."""
 
 ledger = sa.Table(
-    'ledger', metadata,
-    sa.Column('aggregate_uuid', sa.String(36), primary_key=True),
-    sa.Column('created_at', sa.Float(53), nullable=False),
-    sa.Column('deleted_at', sa.Float(53)),
-    sa.Column('absent_since', sa.Float(53)))
+    'ledger', metadata, sa.Column('aggregate_uuid', Uuid, primary_key=True),
+    *_required(created_at=Time),
+    sa.Column('deleted_at', Time), sa.Column('absent_since', Time))
 """Every UUID of a current or former nova host aggregate.
 
 ``deleted_at`` marks a UUID that a user deleted. ``absent_since`` is the time
@@ -53,47 +54,28 @@ of the first full sync in the current uninterrupted absence from nova.
 """
 
 cells = sa.Table(
-    'cells', metadata,
-    sa.Column('cell_uuid', sa.String(36), primary_key=True))
+    'cells', metadata, sa.Column('cell_uuid', Uuid, primary_key=True))
 """The cells, except cell0, of the nova that the journal belongs to."""
 
 lease = sa.Table(
-    'lease', metadata,
-    sa.Column('name', sa.String(64), primary_key=True),
-    sa.Column('holder', sa.String(255), nullable=False),
-    sa.Column('renewals', sa.BigInteger(), nullable=False),
-    sa.Column('seconds', sa.Float(53), nullable=False),
-    sa.Column('host', sa.String(255), nullable=False),
-    sa.Column('taken_at', sa.Float(53), nullable=False))
+    'lease', metadata, sa.Column('name', sa.String(64), primary_key=True),
+    *_required(holder=Name, renewals=sa.BigInteger(), seconds=Time, host=Name,
+               taken_at=Time))
 """The leases of agents, see ``lease``, and what ``binding.lock`` locks."""
 
 processes = sa.Table(
-    'processes', metadata,
-    sa.Column('id', sa.String(36), primary_key=True),
-    sa.Column('host', sa.String(255), nullable=False),
-    sa.Column('version', sa.String(64), nullable=False),
-    sa.Column('mode', sa.String(16), nullable=False),
-    sa.Column('seen_at', sa.Float(53), nullable=False))
+    'processes', metadata, sa.Column('id', Uuid, primary_key=True),
+    *_required(host=Name, version=sa.String(64), mode=sa.String(16),
+               seen_at=Time))
 """Nova-api processes with the hook, for display: see ``api_processes``."""
 
 syncs = sa.Table(
     'syncs', metadata,
     sa.Column('id', RowId, primary_key=True, autoincrement=True),
-    sa.Column('command', sa.String(255), nullable=False),
-    sa.Column('host', sa.String(255), nullable=False),
-    sa.Column('started_at', sa.Float(53), nullable=False),
-    sa.Column('ended_at', sa.Float(53), nullable=False),
-    sa.Column('passes', sa.Integer(), nullable=False),
-    sa.Column('seconds', sa.Float(53), nullable=False),
-    sa.Column('added', sa.Integer(), nullable=False),
-    sa.Column('removed', sa.Integer(), nullable=False),
-    sa.Column('stale', sa.Integer(), nullable=False),
-    sa.Column('failed', sa.Integer(), nullable=False),
-    sa.Column('status', sa.Integer(), nullable=False),
-    sa.Column('compared', sa.Boolean(), nullable=False),
-    sa.Column('mode', sa.String(16), nullable=False),
-    sa.Column('reason', sa.Text(), nullable=False),
-    sa.Column('removals', LongText, nullable=False),
+    *_required(command=Name, host=Name, started_at=Time, ended_at=Time,
+               passes=Count, seconds=Time, added=Count, removed=Count,
+               stale=Count, failed=Count, status=Count, compared=Flag,
+               mode=sa.String(16), reason=Text, removals=LongText),
     sqlite_autoincrement=True)
 """The history of full syncs, newest last; see ``full_syncs.Entry``."""
 
