@@ -16,7 +16,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
 FORGET_AFTER = 7 * 24 * 3600
-"""Seconds that an absent UUID stays at least, so that late writes are owned."""
+"""Seconds that an absent UUID stays at least: a late write of it is owned."""
 
 _ENTRIES = sa.select(models.ledger)
 _UNMARK = sa.update(models.ledger).where(

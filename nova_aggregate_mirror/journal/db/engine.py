@@ -98,8 +98,7 @@ class Database:
         def attempt() -> T:
             with engines.attempt(self.limits, self._silence, insist):
                 self.prepare()
-                with self.open().begin() as connection:
-                    return work(connection)
+                return self._transact(work)
 
         try:
             with translated():
@@ -118,17 +117,12 @@ class Database:
     @translated()
     def schema(self) -> models.Schema:
         """Read which tables there are, and their version."""
-        def read() -> models.Schema:
-            with self.open().begin() as connection:
-                return models.read_schema(connection)
-
-        return _repeat(read)
+        return _repeat(lambda: self._transact(models.read_schema))
 
     @translated()
     def check_tables(self) -> models.Schema:
         """Read the schema, and check that its tables have their columns."""
-        with self.open().begin() as connection:
-            return models.check_tables(connection)
+        return self._transact(models.check_tables)
 
     def prepare(self, migrates: bool = True) -> None:
         """Check the version of the tables once.
@@ -147,8 +141,8 @@ class Database:
                         'has %s; this release needs version %s'
                         % (schema, models.HEAD), JOURNAL,
                         step=models.SYNC + ' once')
-                with translated(), self.open().begin() as connection:
-                    models.upgrade(connection)
+                with translated():
+                    self._transact(models.upgrade)
             self._is_prepared = True
         except exceptions.JournalNotAsked:
             # The next attempt continues with its connection.
@@ -157,6 +151,10 @@ class Database:
             # A file that is replaced meanwhile must be opened again.
             self.close()
             raise
+
+    def _transact(self, work: abc.Callable[[Any], T]) -> T:
+        with self.open().begin() as connection:
+            return work(connection)
 
     def close(self) -> None:
         """Close the connections; the next use opens the database again."""
