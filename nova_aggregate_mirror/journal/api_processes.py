@@ -32,8 +32,7 @@ class Presence:
                  clock: abc.Callable[[], float] = time.monotonic) -> None:
         self._id = uuidutils.generate_uuid()
         self._mode = mode
-        self._now = now
-        self._clock = clock
+        self._now, self._clock = now, clock
         self._pause = backoff.Backoff(RETRY, LONGEST)
         """Until the row is to be written next."""
 

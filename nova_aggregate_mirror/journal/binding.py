@@ -23,8 +23,7 @@ class Binding:
                  cell_mappings: nova_identity.Names,
                  aggregates: nova_identity.Names) -> None:
         self._database = database
-        self._cell_mappings = cell_mappings
-        self._aggregates = aggregates
+        self._cell_mappings, self._aggregates = cell_mappings, aggregates
         self._is_checked = False
 
     def bind(self, leads: bool = False) -> bool:

@@ -56,8 +56,7 @@ class Lease:
         """Seconds between renewals: two may fail."""
         self._database = database
         self._seconds = seconds
-        self._clock = clock
-        self._now = now
+        self._clock, self._now = clock, now
         self._mode = mode
         self._name = NAMES[mode]
         self._holder = uuidutils.generate_uuid()

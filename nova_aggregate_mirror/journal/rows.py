@@ -43,8 +43,7 @@ class Rows:
                  ledger: ledger.DatabaseLedger,
                  now: abc.Callable[[], float] = time.time,
                  presence: api_processes.Presence | None = None) -> None:
-        self._database = database
-        self._ledger = ledger
+        self._database, self._ledger = database, ledger
         self._now = now
         self._presence = presence
 

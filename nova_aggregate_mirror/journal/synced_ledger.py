@@ -34,8 +34,7 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
                  now: abc.Callable[[], float] = time.time,
                  clock: abc.Callable[[], float] = time.monotonic) -> None:
         super().__init__(database, now)
-        self._conf = conf
-        self._clock = clock
+        self._conf, self._clock = conf, clock
         self._marks: dict[tuple[str, float], float] = {}
         """Marks of UUIDs that nova still has, to when this process first saw
         them, because the clocks of different hosts are never compared."""

@@ -18,7 +18,7 @@ from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.limits import engines
 
 # An ALTER waits for the locks of all sessions that use the table.
-MIGRATION = engines.Limits(3600.0)
+HOUR = engines.Limits(3600.0)
 
 
 def display_url(conf: cfg.ConfigOpts) -> str:
@@ -57,8 +57,7 @@ def open_existing(conf: cfg.ConfigOpts) -> engine.Database:
 
     A missing SQLite file is treated as an empty journal.
 
-    :raises JournalUnavailable: when the tables are missing or outdated, or
-        the file is missing and cannot be created
+    :raises JournalUnavailable: also when its tables are missing or outdated
     """
     file = sqlite_file(conf)
     if file and is_missing(conf):
@@ -85,8 +84,7 @@ def open_empty(conf: cfg.ConfigOpts) -> engine.Database:
 def migrate(conf: cfg.ConfigOpts) -> models.Schema:
     """Run pending migrations; tables of a newer release stay."""
     with (contextlib.closing(engine.Database(conf)) as database,
-          contextlib.closing(
-              engine.Database(conf, limits=MIGRATION)) as patient):
+          contextlib.closing(engine.Database(conf, limits=HOUR)) as patient):
         for _attempt in range(engine.ATTEMPTS):
             before = database.schema()
             try:

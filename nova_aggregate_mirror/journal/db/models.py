@@ -209,8 +209,9 @@ def _wrong(connection: sa.engine.Connection, tables: abc.Set[str], part: str
         kind = causes.FILE_DAMAGED.kind
         step = causes.MOVE % shlex.quote(url.database or '')
     if part == ROWS and not is_own:
+        others = sorted(tables - OWN or tables)[:3]
         problem = 'is not a journal: it has tables such as %s, but no %s' % (
-            ', '.join(sorted(tables - OWN or tables)[:3]), part)
+            ', '.join(others), part)
     return exceptions.WrongDatabase(
         problem, 'the database ' + url.render_as_string(hide_password=True),
         step=step, kind=kind)

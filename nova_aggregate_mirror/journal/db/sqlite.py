@@ -162,9 +162,8 @@ def _make_private(path: pathlib.Path) -> None:
             for name in path.parent.relative_to(above).parts:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=folder)
-                folder = os.open(
-                    name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW,
-                    dir_fd=folder)
+                folder = os.open(name, os.O_DIRECTORY | os.O_NOFOLLOW,
+                                 dir_fd=folder)
                 stack.callback(os.close, folder)
                 _set_owner(folder, owner)
             try:
