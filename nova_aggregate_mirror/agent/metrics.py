@@ -79,8 +79,7 @@ class Metrics:
                  now: abc.Callable[[], float] = time.time,
                  clock: abc.Callable[[], float] = time.monotonic) -> None:
         self.registry = _Registry(region)
-        self._now = now
-        self._clock = clock
+        self._now, self._clock = now, clock
         self._beats: dict[str, float] = {}
         self._leads: bool | None = None  # None before the mode is set
         self._is_observer = False
@@ -211,11 +210,10 @@ class Metrics:
 
         If it leads again it shows its last audit until the next one.
         """
-        if leads != self._leads:
-            self._leads = leads
-            role = 'observing' if self._is_observer else 'leader'
-            self._gauges[role] = leads
-        if not leads:
+        self._leads = leads
+        if leads:
+            self._gauges['observing' if self._is_observer else 'leader'] = 1
+        else:
             self.last_sync = None
             self._gauges.update(dict.fromkeys(GAUGES, 0))
             self._drift = NO_DRIFT
@@ -277,8 +275,7 @@ class Lasting:
     def __init__(self, log: abc.Callable[..., None], begin: str,
                  end: str = '') -> None:
         self._log = log
-        self._begin = begin
-        self._end = end
+        self._begin, self._end = begin, end
         self._state: abc.Hashable = None
         self._kinds = frozenset[tuple[str, str]]()
         """Of the failures that were followed since there was none."""

@@ -45,8 +45,7 @@ class Server:
     def __init__(self, figures: metrics.Metrics, host: str, port: int,
                  limits: abc.Callable[[], abc.Mapping[str, float]],
                  client_timeout: float = CLIENT_TIMEOUT) -> None:
-        self.figures = figures
-        self.limits = limits
+        self.figures, self.limits = figures, limits
         self._client_timeout = client_timeout
         self._clients: dict[socket.socket, asyncio.Task[None]] = {}
         self._complete: set[socket.socket] = set()
@@ -62,8 +61,10 @@ class Server:
         self._socket.setblocking(False)
         self._loop = asyncio.new_event_loop()
         self._serving = self._loop.create_task(self._serve())
+        # Its end is waited for, so that to cancel it is no error.
         self._thread = threading.Thread(
-            target=self._run, daemon=True, name='metrics')
+            target=self._loop.run_until_complete, daemon=True, name='metrics',
+            args=(asyncio.wait([self._serving]),))
         self._thread.start()
 
     def close(self) -> None:
@@ -71,10 +72,6 @@ class Server:
         self._thread.join()
         self._loop.close()
         self._socket.close()
-
-    def _run(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            self._loop.run_until_complete(self._serving)
 
     async def _serve(self) -> None:
         """Accept clients; disconnect another if there are too many."""
@@ -106,7 +103,7 @@ class Server:
                 request = await self._read(connection)
             if request:
                 self._complete.add(connection)
-                answer = _Handler(request, self).answer()
+                answer = _Handler(request, self).answer.getvalue()
                 async with asyncio.timeout(self._client_timeout):
                     await self._loop.sock_sendall(connection, answer)
         except OSError:
@@ -157,17 +154,14 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Handler(server.BaseHTTPRequestHandler):
-    """Handler of a request that was read, and whose answer is not sent yet."""
+    """Handler of a request that was read; its ``answer`` is still to send."""
 
     def __init__(self, request: bytes, owner: Server) -> None:
         # Not the base class: it would use the connection.
         self._owner = owner
         self.rfile = io.BytesIO(request)
-
-    def answer(self) -> bytes:
-        self.wfile = answer = io.BytesIO()
+        self.wfile = self.answer = io.BytesIO()
         self.handle_one_request()
-        return answer.getvalue()
 
     def log_message(self, *args: Any) -> None:
         pass
