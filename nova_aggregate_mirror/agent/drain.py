@@ -102,11 +102,9 @@ class Drain:
         """Seconds until a running row is converged, and until it is again."""
         self._longest = options.max_call_age
         """Seconds after which an operation counts as ended."""
-        self._rows = rows
-        self._reconciler = reconciler
+        self._rows, self._reconciler = rows, reconciler
         self._figures = figures
-        self._now = now
-        self._stopping = stopping
+        self._now, self._stopping = now, stopping
         self._known: dict[str, _Row] = {}
         self._pauses: dict[str, backoff.Backoff] = {}
         """The back-offs of the cells that rows wait for."""
@@ -118,8 +116,7 @@ class Drain:
         self._has_more = False
         """Whether the last step left rows that are due."""
         self._read_at = -math.inf
-        self._outage = False
-        """Whether mirroring is suspended."""
+        self._is_suspended = False
         self._unclosed: set[str] = set()
         """Rows that could not be written after a row was mirrored."""
         self._unusable: exceptions.MirrorError | None = None
@@ -202,14 +199,14 @@ class Drain:
 
     def _mirror_due(self) -> bool:
         """Mirror what is due; return whether to go on at once."""
-        if self._outage and not self._probe():
+        if self._is_suspended and not self._probe():
             return False
         locks, has_progress = lock_waits.RowLocks(), False
         for ids, is_alone in self._batches():
             if not ids:
                 continue
             has_progress |= self._mirror(ids, locks, is_alone)
-            if self._outage or locks.locked or self._stopping():
+            if self._is_suspended or locks.locked or self._stopping():
                 # Further rows would wait in vain, or for locks once more.
                 break
         return has_progress and bool(
@@ -325,7 +322,7 @@ class Drain:
                     for error in errors.values()):
                 result = 'success'
         finally:
-            if self._outage:
+            if self._is_suspended:
                 result = 'unavailable'
             self._figures.observe_drain(
                 result, self._now() - start, *associations.counts(outcome),
@@ -378,8 +375,8 @@ class Drain:
         """
         now = self._now()
         # An error of all rows shows nothing of their cells.
-        heard = (cells[row] for row in cells
-                 if not _is_shared(errors.get(row)))
+        shared = {row for row, error in errors.items() if _is_shared(error)}
+        heard = (cells[row] for row in cells.keys() - shared)
         answered = frozenset().union(*heard) - silent
         if answered:
             for known in self._known.values():
@@ -465,15 +462,13 @@ class Drain:
         """Check that placement and nova answer; suspend mirroring if not."""
         failure = (exceptions.failure_of(self._reconciler.placement.probe)
                    or exceptions.failure_of(self._reconciler.nova.aggregates))
-        self._outage = bool(failure)
+        self._is_suspended = bool(failure)
         self._suspension.follow(failure.failure if failure else None)
-        return not self._outage
+        return not self._is_suspended
 
 
-def _is_shared(error: exceptions.MirrorError | None) -> bool:
+def _is_shared(error: exceptions.MirrorError) -> bool:
     """Check whether an error may concern all rows, not only one of them."""
-    if error is None:
-        return False
     is_of_row = error.is_of_provider or isinstance(
         error, exceptions.CellUnavailable)
     return error.is_outage or not is_of_row

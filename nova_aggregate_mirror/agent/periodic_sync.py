@@ -24,8 +24,6 @@ from nova_aggregate_mirror.reconcile import result
 
 LOG = logging.getLogger(__name__)
 
-LISTING = commands.SYNC + ' --dry-run'
-
 
 class PeriodicSync:
     """Runner of full syncs when they are due.
@@ -45,11 +43,9 @@ class PeriodicSync:
                      [], abc.Sequence[problems.Problem]] = tuple) -> None:
         self._conf = conf
         self._is_observer = nova_aggregate_mirror.conf.observes(conf)
-        self._reconciler = reconciler
-        self._figures = figures
+        self._reconciler, self._figures = reconciler, figures
         self._now = now
-        self._note = note
-        self._zones = zones
+        self._note, self._zones = note, zones
         self._zone_of: abc.Mapping[str, str] = {}
         self._due = now()
         self._failing: dict[str, exceptions.MirrorError] = {}
@@ -155,9 +151,10 @@ class PeriodicSync:
         # The refusal has its own line, above.
         failures = [problem for problem in sync.failures if not refused
                     or problem.failure is not refused.failure]
+        lines = problems.lines(failures, '"%s --dry-run"' % commands.SYNC)
         self._failures.update(
             frozenset((problem.subject, problem.key) for problem in failures),
-            '; '.join(problems.lines(failures, '"%s"' % LISTING)))
+            '; '.join(lines))
         drift = None if sync.not_compared else self._by_zone(sync.drift)
         self._figures.observe_sync(
             sync.judgement, seconds, added, removed, drift,

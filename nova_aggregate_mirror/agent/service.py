@@ -30,12 +30,9 @@ class Agent:
                  lease: lease.Lease, binding: binding.Binding,
                  figures: metrics.Metrics, stop: threading.Event,
                  audit: Audit | None = None, observes: bool = False) -> None:
-        self._drain = drain
-        self._sync = sync
-        self._lease = lease
-        self._binding = binding
-        self._figures = figures
-        self._stop = stop
+        self._drain, self._sync = drain, sync
+        self._lease, self._binding = lease, binding
+        self._figures, self._stop = figures, stop
         self._audit = audit
         self._leader_role = (
             'is the leader in mode observe: it compares nova with placement, '
@@ -126,11 +123,10 @@ class Agent:
     def _drain_step(self) -> float:
         seconds, trouble = STEP_INTERVAL, None
         try:
-            if self._leads:
-                if self._drain.step():
-                    seconds = 0.0
-                elif self._drain.is_idle():
-                    seconds = IDLE_INTERVAL
+            if self._leads and self._drain.step():
+                seconds = 0.0
+            elif self._leads and self._drain.is_idle():
+                seconds = IDLE_INTERVAL
         except exceptions.JournalUnavailable as exc:
             trouble = exc.failure
         self._report('drain', trouble)
