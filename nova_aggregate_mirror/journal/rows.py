@@ -23,7 +23,7 @@ ERROR_LENGTH = 1000
 _DIRTY, ID = models.dirty.c, models.dirty.c.id == sa.bindparam('row')
 IDS = _DIRTY.id.in_(engines.SOME)
 _INSERT = sa.insert(models.dirty)
-DELETE = sa.delete(models.dirty).where(IDS)
+_DELETE = sa.delete(models.dirty).where(IDS)
 _HAND_OVER = sa.update(models.dirty).where(ID).values(
     running=False, attempts=_DIRTY.attempts + 1,
     last_error=sa.bindparam('error'), mirrored_at=None)
@@ -74,10 +74,7 @@ class Rows:
 
     def close(self, ids: abc.Iterable[str]) -> int:
         """Delete rows whose operations placement reflects; return how many."""
-        parameters = {'some': sorted(ids)}
-        return int(self._database.run(
-            lambda connection: connection.execute(
-                DELETE, parameters).rowcount))
+        return self._write(_DELETE, ids)
 
     def hand_over(self, row: journal.Row, error: str) -> None:
         """Hand the row of a finished operation over to the agent.
@@ -97,6 +94,13 @@ class Rows:
     def has_others(self, row: journal.Row) -> bool:
         """Check whether the journal has any row but the given one."""
         return bool(self._database.read(_OTHERS, row=row.id))
+
+    def _write(self, statement: Any, ids: abc.Iterable[str], **values: Any
+               ) -> int:
+        """Write to some rows; return how many were changed."""
+        ids = sorted(ids)
+        return self._database.run(lambda connection: engine.write(
+            connection, statement, ids, **values))
 
 
 def storable(text: str, length: int = ERROR_LENGTH) -> str:

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
 # Statements are built once, because building takes longer than executing.
@@ -57,9 +56,6 @@ def state(row: journal.Row) -> tuple[str, str]:
 class StoredRows(rows.Rows):
     """All rows of the journal, with the progress of mirroring them."""
 
-    def close(self, ids: abc.Iterable[str]) -> int:
-        return self._write(rows.DELETE, ids)
-
     def set_failed(self, errors: abc.Mapping[str, str],
                    mirrored: abc.Collection[str] = ()) -> None:
         """Record why rows could not be mirrored.
@@ -105,17 +101,6 @@ class StoredRows(rows.Rows):
     def briefs(self) -> list[Brief]:
         """Read what decides when each row is due, oldest row first."""
         return [Brief(*row) for row in self._database.read(_BRIEFS)]
-
-    def _write(self, statement: Any, ids: abc.Iterable[str], **values: Any
-               ) -> int:
-        """Write to some rows; return how many were changed."""
-        chunks = list(engines.chunks(ids))
-
-        def work(connection: Any) -> int:
-            return sum(connection.execute(statement, {
-                'some': chunk, **values}).rowcount for chunk in chunks)
-
-        return self._database.run(work)
 
 
 def _row(row: Any) -> journal.Row:

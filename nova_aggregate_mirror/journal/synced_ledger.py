@@ -12,7 +12,6 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import ledger
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
 FORGET_AFTER = 7 * 24 * 3600
@@ -77,9 +76,9 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
                     newly_absent.append(uuid)
                 elif uuid in empty and since < now - FORGET_AFTER:
                     forgotten.add(uuid)
-            _execute(connection, _SET_ABSENT, newly_absent, since=now)
-            _execute(connection, _SET_ABSENT, returned, since=None)
-            _execute(connection, _FORGET, forgotten)
+            engine.write(connection, _SET_ABSENT, newly_absent, since=now)
+            engine.write(connection, _SET_ABSENT, returned, since=None)
+            engine.write(connection, _FORGET, forgotten)
             # Only if the mark is still the one that was read.
             for uuid, deleted_at in sorted(self._outdated(marks).items()):
                 connection.execute(_UNMARK, {'uuid': uuid, 'mark': deleted_at})
@@ -97,9 +96,3 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
         longest = self._conf.aggregate_mirror.max_call_age
         return {uuid: deleted_at for (uuid, deleted_at), seen_at
                 in self._marks.items() if now - seen_at >= longest}
-
-
-def _execute(connection: Any, statement: Any, aggregates: abc.Iterable[str],
-             **values: Any) -> None:
-    for chunk in engines.chunks(aggregates):
-        connection.execute(statement, {'some': chunk, **values})

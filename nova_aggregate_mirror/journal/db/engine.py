@@ -177,6 +177,16 @@ def _repeat(attempt: abc.Callable[[], T]) -> T:
     raise error
 
 
+def write(connection: Any, statement: Any, some: abc.Iterable[str],
+          **values: Any) -> int:
+    """Execute a statement with ``engines.SOME``; return the number of rows."""
+    count = 0
+    for chunk in engines.chunks(some):
+        parameters = {'some': chunk, **values}
+        count += connection.execute(statement, parameters).rowcount
+    return count
+
+
 def configured(conf: cfg.ConfigOpts) -> sa.engine.URL:
     """Return the URL of the journal, which another process can open, too."""
     connection, url = conf.aggregate_mirror_database.connection, None
