@@ -18,8 +18,7 @@ from nova_aggregate_mirror.journal import api_processes
 LOG = logging.getLogger(__name__)
 
 PREFIX = 'nova_aggregate_mirror_'
-AUDIT = 'audit'
-"""Name of the loop that only some agents have."""
+AUDIT = 'audit'  # Name of the loop that only some agents have.
 DIRECTIONS = ('missing', 'stale')
 """Of a difference: nova has the association, or only placement has it."""
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)

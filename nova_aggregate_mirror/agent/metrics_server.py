@@ -26,8 +26,7 @@ timeout for each read would never end a client that sends a byte at times."""
 MOST_CLIENTS = 20
 BACKLOG = 1024
 """With fewer, a burst of clients delays Prometheus for seconds."""
-LONGEST_REQUEST = 8192
-"""Bytes of a request, whose body is not read."""
+LONGEST_REQUEST = 8192  # Bytes of a request, whose body is not read.
 INTERVAL = 0.5
 """Seconds without further clients after no descriptor was left."""
 
@@ -43,10 +42,8 @@ class Server:
     """
 
     def __init__(self, figures: metrics.Metrics, host: str, port: int,
-                 limits: abc.Callable[[], abc.Mapping[str, float]],
-                 client_timeout: float = CLIENT_TIMEOUT) -> None:
+                 limits: abc.Callable[[], abc.Mapping[str, float]]) -> None:
         self.figures, self.limits = figures, limits
-        self._client_timeout = client_timeout
         self._clients: dict[socket.socket, asyncio.Task[None]] = {}
         self._complete: set[socket.socket] = set()
         """Clients whose request is complete."""
@@ -99,12 +96,12 @@ class Server:
     async def _answer(self, connection: socket.socket) -> None:
         """Read the request of a client, and send the answer."""
         try:
-            async with asyncio.timeout(self._client_timeout):
+            async with asyncio.timeout(CLIENT_TIMEOUT):
                 request = await self._read(connection)
             if request:
                 self._complete.add(connection)
                 answer = _Handler(request, self).answer.getvalue()
-                async with asyncio.timeout(self._client_timeout):
+                async with asyncio.timeout(CLIENT_TIMEOUT):
                     await self._loop.sock_sendall(connection, answer)
         except OSError:
             # It has gone, or is too slow.

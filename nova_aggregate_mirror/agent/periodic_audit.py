@@ -23,8 +23,7 @@ class PeriodicAudit:
                  interval: float, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic) -> None:
         self._build = build
-        self._interval = interval
-        self._figures = figures
+        self._interval, self._figures = interval, figures
         self._now = now
         self._due = now()
         self._troubles = metrics.Lasting(

@@ -45,10 +45,13 @@ class TestMetrics(testtools.TestCase):
                                        clock=lambda: self.clock)
         self.server = self.serve()
 
-    def serve(self, limits=lambda: LIMITS, address='127.0.0.1', **options):
+    def serve(self, limits=lambda: LIMITS, address='127.0.0.1',
+              client_timeout=metrics_server.CLIENT_TIMEOUT):
         """Serve at any free port until the end of the test."""
-        server = metrics_server.Server(
-            self.metrics, address, 0, limits, **options)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.agent.metrics_server.CLIENT_TIMEOUT',
+            client_timeout))
+        server = metrics_server.Server(self.metrics, address, 0, limits)
         self.addCleanup(server.close)
         return server
 
