@@ -97,8 +97,7 @@ def install(conf: cfg.ConfigOpts) -> None:
     :raises MissingCredentials: when ``missing_credentials = fail``
     """
     api = compute_api.AggregateAPI
-    if isinstance(inspect.getattr_static(api, 'placement_client', None),
-                  _ClientProperty):
+    if isinstance(vars(api).get('placement_client'), _ClientProperty):
         return
     option_values.check(conf)
     check_nova()
