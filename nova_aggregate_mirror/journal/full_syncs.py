@@ -14,13 +14,10 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.journal import seen_processes
 
-# Characters of a name: the length of the name columns.
-NAME_LENGTH = 255
+NAME_LENGTH = 255  # Characters of a name, as of the name columns.
 # Characters of the list of removals, which fits a MEDIUMTEXT of MySQL.
 REMOVALS_LENGTH = 10 ** 6
-
-KEEP = 500
-"""Number of entries to keep; older entries are deleted."""
+KEEP = 500  # Entries; older ones are deleted.
 
 _SYNCS = models.syncs.c
 _NEWEST = sa.select(models.syncs).order_by(_SYNCS.id.desc())

@@ -54,8 +54,7 @@ class Lease:
                  mode: str = conf.MIRROR) -> None:
         self.renewal = seconds / 3
         """Seconds between renewals: two may fail."""
-        self._database = database
-        self._seconds = seconds
+        self._database, self._seconds = database, seconds
         self._clock, self._now = clock, now
         self._mode = mode
         self._name = NAMES[mode]

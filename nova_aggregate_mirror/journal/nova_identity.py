@@ -46,11 +46,8 @@ def is_same(database: engine.Database, stored: frozenset[str],
     """
     if stored & mappings.keys():
         return True
-
-    def read(connection: Any) -> tuple[Any, Any]:
-        return connection.execute(_LEDGER).all(), connection.scalar(_ROW)
-
-    entries, row = database.run(read)
+    entries, row = database.run(lambda connection: (
+        connection.execute(_LEDGER).all(), connection.scalar(_ROW)))
     if not (entries or row):
         return False
     unmarked = {entry.aggregate_uuid for entry in entries

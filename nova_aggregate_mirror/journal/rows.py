@@ -16,8 +16,7 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.limits import engines
 
-# Characters of an error that are stored.
-ERROR_LENGTH = 1000
+ERROR_LENGTH = 1000  # Characters of an error that are stored.
 
 # Statements are built once, because building takes longer than executing.
 _DIRTY, ID = models.dirty.c, models.dirty.c.id == sa.bindparam('row')

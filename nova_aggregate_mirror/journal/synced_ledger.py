@@ -44,8 +44,7 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
             if uuids.is_uuid(row.aggregate_uuid):
                 since = now if row.absent_since is None else row.absent_since
                 entries[row.aggregate_uuid] = journal.LedgerEntry(
-                    deleted=row.deleted_at is not None,
-                    absent=max(0.0, now - since))
+                    row.deleted_at is not None, max(0.0, now - since))
         self._cache = frozenset(entries)
         return entries
 
