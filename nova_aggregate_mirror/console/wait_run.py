@@ -115,7 +115,7 @@ def _diagnosed(cloud: context.Context, sync: result.Result) -> result.Result:
             cloud.nova.read_all()))
         if isinstance(error, exceptions.WrongPlacement):
             raise error
-    if nova.lost() and not nova.obstacles:
+    if nova.unmapped_or_nodeless() and not nova.obstacles:
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova = dataclasses.replace(
                 nova, obstacles=cloud.nova.read_all().obstacles)

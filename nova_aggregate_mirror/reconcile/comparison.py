@@ -107,7 +107,7 @@ class Comparison:
         known = (change.without(self.unread_aggregates) for change in changes)
         return [change for change in known if change]
 
-    def contradictions(self) -> abc.Mapping[str, exceptions.Contradiction]:
+    def disputed_providers(self) -> abc.Mapping[str, exceptions.Contradiction]:
         """Describe the providers whose hosts are in different aggregates."""
         contradictions = {}
         for node, uuids in self.disputes().items():

@@ -57,7 +57,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
        the ledger the aggregates that nova does not have, and those without a
        provider in placement
 
-    A stop of the process ends it; an agent that loses its lease completes it.
+    It ends early if the process is to stop, but not with the agent's lease.
 
     :raises MirrorError: when the sync could not start; nothing was changed
     """
@@ -73,8 +73,8 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     if not request.write:
         # The drain has only computed what placement would have by now.
         compared = compared.after(outcome.changes)
-    # Without a share to compare with, nothing stale is to be removed.
     refused = compared.refusal(request.max_removed_share)
+    # Without that limit nobody asked to remove what is stale.
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)
     if request.feeds_ledger:
@@ -85,20 +85,19 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     outcome.failed |= {Subject(UNREAD, uuid): error for uuid, error
                        in compared.unread_aggregates.items()}
     removal = _remove(mirror, compared.deleted, mode)
-    # It is about few of a provider's aggregates, and clears no failure.
-    outcome.add(removal, whole=False)
+    outcome.add(removal, clears_failures=False)
     _repair(mirror, compared, request, mode, outcome)
     # The repair clears the failures of the providers that it converges.
     _restore_failed_removals(outcome, removal, compared)
-    pending = {association.provider for association in differences
-               if association.state is associations.State.PENDING}
+    without_provider = {association.provider for association in differences
+                        if association.state is associations.State.PENDING}
     # Neither a sync nor nova-compute can repair these.
     add_contradictions(outcome, survey.name_conflicts(
-        mirror.nova, mirror.placement, pending, compared.nova))
-    add_contradictions(outcome, compared.contradictions())
+        mirror.nova, mirror.placement, without_provider, compared.nova))
+    add_contradictions(outcome, compared.disputed_providers())
     add_contradictions(
-        outcome, survey.denials(mirror, compared, outcome.missing))
-    removable = (survey.find_foreign(mirror, compared, outcome)
+        outcome, survey.listed_but_denied(mirror, compared, outcome.missing))
+    removable = (survey.add_foreign(mirror, compared, outcome)
                  if request.foreign else frozenset[str]())
     if request.feeds_ledger and not compared.hosts and not compared.only:
         reconciler.write_journal(outcome, lambda: mirror.ledger.observe(
@@ -139,7 +138,7 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
         error = outcome.outage or next(iter(outcome.failed.values()))
         outcome.failed.clear()
         return Result(outcome, nova, not_compared=error, request=request)
-    add_contradictions(outcome, compared.contradictions())
+    add_contradictions(outcome, compared.disputed_providers())
     return Result(outcome, nova, associations.compare(compared),
                   request=request)
 
@@ -208,7 +207,8 @@ def _repair(mirror: reconciler.Reconciler, compared: comparison.Comparison,
         failing |= _silent(repaired)
     repaired.add(_retry_failing(mirror, compared, failing, request, mode))
     if mode.prune:
-        repaired.add(_remove(mirror, compared.expired, mode), whole=False)
+        repaired.add(_remove(mirror, compared.expired, mode),
+                     clears_failures=False)
     # This takes out what failed in the drain and is in sync now, too.
     outcome.add(repaired)
 
@@ -225,7 +225,7 @@ def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],
             outcome.failed[Subject(AGGREGATE, uuid)] = outcome.outage
         else:
             outcome.add(provider_writes.remove(
-                mirror, uuid, mode, _silent(outcome)), whole=False)
+                mirror, uuid, mode, _silent(outcome)), clears_failures=False)
     return outcome
 
 

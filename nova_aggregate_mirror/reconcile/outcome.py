@@ -169,14 +169,15 @@ class Outcome:
             isinstance(error, exceptions.CellUnavailable)
             and error is not self.failed.get(host)))
 
-    def add(self, later: 'Outcome', whole: bool = True) -> None:
+    def add(self, later: 'Outcome', clears_failures: bool = True) -> None:
         """Add a later converge, which may have repaired what failed before.
 
         What is only of a single one, is not added.
 
-        :param whole: whether it was about all aggregates of its providers
+        :param clears_failures: whether what it did shows that its providers
+            are repaired; not if it was about some of their aggregates only
         """
-        if whole:
+        if clears_failures:
             repaired = {Subject(PROVIDER, node) for node in later.done}
             self.unwritten -= repaired
             for subject in repaired:

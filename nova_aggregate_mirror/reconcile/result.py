@@ -182,7 +182,7 @@ class Result:
                 text = '%s: the UUID of its compute node in nova is %r' % (
                     _capitalized(str(row)), row.node)
                 yield Problem(row.host, text, NODE_UUID, exit_status.NO_NODE)
-        for host in nova.lost():
+        for host in nova.unmapped_or_nodeless():
             text, step = nova.obstacles.get(
                 host, ('nova does not find its compute node', ''))
             status = (exit_status.NOT_MAPPED if host in nova.unmapped

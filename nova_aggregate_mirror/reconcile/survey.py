@@ -148,12 +148,12 @@ def _by_provider(placement: client.Client, used: frozenset[str],
                  ) -> dict[str, set[str]]:
     """Ask each provider for its aggregates, if that takes fewer requests.
 
-    :returns: aggregate to providers, without those that have to be asked for
-        by aggregate: all of them, if that takes no more requests or if the
-        request for a provider failed
+    :returns: aggregate to providers. Those left out are to be asked for by
+        aggregate: all if this way takes no fewer requests, or one failed
     """
     requests = len(used) + math.ceil(len(unused - used) / client.MANY)
-    # The other way takes one for each provider, and one for their list.
+    # This way takes one for each provider, and one for their list. Before
+    # that, their number is an estimate, and infinite if there is none.
     if placement.provider_count + 1 >= requests:
         return {}
     providers = placement.providers()
@@ -164,7 +164,7 @@ def _by_provider(placement: client.Client, used: frozenset[str],
     if answers.failures:
         if any(not isinstance(error, exceptions.ProviderNotFound)
                for error in answers.failures.values()):
-            # It may fail in the next pass, too, which asks by aggregate then.
+            # So the next sync asks by aggregate: the same may fail again.
             placement.provider_count = math.inf
         return {}
     members: dict[str, set[str]] = {uuid: set() for uuid in used | unused}
@@ -173,8 +173,8 @@ def _by_provider(placement: client.Client, used: frozenset[str],
         for uuid in state.aggregates & members.keys():
             members[uuid].add(provider)
         unknown |= state.aggregates - members.keys()
-    # A provider has another spelling of these: whether placement finds it by
-    # nova's depends on placement's database, so placement is asked.
+    # A provider may have an aggregate in another spelling than nova. Whether
+    # placement finds it by nova's depends on its database: it is asked.
     ambiguous = set(map(uuids.canonical, unknown))
     return {uuid: providers for uuid, providers in members.items()
             if uuids.canonical(uuid) not in ambiguous}
@@ -273,8 +273,9 @@ def _name_conflict(nova: source.Nova, name: str, other: str
         'the name %s' % (owner, name), step=step)
 
 
-def denials(context: context.Context, compared: comparison.Comparison,
-            missing: abc.Set[str]) -> Errors:
+def listed_but_denied(context: context.Context,
+                      compared: comparison.Comparison,
+                      missing: abc.Set[str]) -> Errors:
     """Map providers that placement lists, and says not to have, to the error.
 
     One that was deleted after it was listed is missing, and no contradiction.
@@ -294,15 +295,15 @@ def denials(context: context.Context, compared: comparison.Comparison,
         % context.placement.endpoint()))
 
 
-def find_foreign(context: context.Context, compared: comparison.Comparison,
-                 result: outcome.Outcome) -> frozenset[str]:
-    """Add the aggregates of compute nodes that neither nova nor ledger has.
+def add_foreign(context: context.Context, compared: comparison.Comparison,
+                result: outcome.Outcome) -> frozenset[str]:
+    """Add foreign aggregates: compute nodes have them, nova and ledger do not.
 
     This takes a request per provider.
 
-    :param result: gets the aggregates, in ``kept``, and the failures
-    :returns: those whose providers are all compute nodes that share nothing
-        with others; empty if that could not be read
+    :param result: gets them, in ``kept``, and the failures
+    :returns: those that an operator may remove, as ``_removable`` tells; empty
+        if that could not be read
     """
     nodes = sorted(compared.nodes)
     context.display.step('Reading the aggregates of %s' % plurals.count(
@@ -316,27 +317,29 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         context.display.advance()
         return foreign
 
-    failures: dict[str, exceptions.MirrorError] = {}
+    found, failures = dict(result.kept), dict[str, exceptions.MirrorError]()
     outage: exceptions.MirrorError | None = None
     while nodes and not outage:
         batch, nodes = nodes[:context.batch], nodes[context.batch:]
+        # As in ``_ask``: each request has all of the deadline.
         answers = context.placement.ask(
             read, batch, context.each, patience=math.inf)
         outage = answers.outage
-        result.kept |= answers.results
+        found |= answers.results
         failures |= answers.failures
-        # After an outage the other batches are not asked either.
         if reason := outage or answers.silence:
-            unasked = answers.unasked(batch + nodes if outage else batch)
-            failures |= dict.fromkeys(
-                unasked, exceptions.NotTried.because_of(reason))
-    kept = {node: foreign for node, foreign in result.kept.items() if foreign}
+            # After an outage the other batches are not asked, either.
+            remaining = [*batch, *nodes] if outage else batch
+            failures |= dict.fromkeys(answers.unasked(remaining),
+                                      exceptions.NotTried.because_of(reason))
+    found = {node: foreign for node, foreign in found.items() if foreign}
     try:
         # Users may have created some meanwhile.
         known = {*context.nova.aggregates(), *context.ledger.entries()}
-        result.kept = {node: foreign - known for node, foreign in kept.items()}
+        result.kept = {
+            node: foreign - known for node, foreign in found.items()}
     except exceptions.MirrorError as exc:
-        failures |= dict.fromkeys(kept, exc)
+        failures |= dict.fromkeys(found, exc)
         result.kept = {}
     result.failed |= {outcome.Subject(outcome.FOREIGN, node): error
                       for node, error in failures.items()}

@@ -200,7 +200,7 @@ class Nova:
         return (frozenset(self.members) - self.hosts() - self.hosts_down.keys()
                 - {row.host for row in self.invalid_nodes})
 
-    def lost(self) -> list[str]:
+    def unmapped_or_nodeless(self) -> list[str]:
         """List the member hosts that are unmapped or have no node."""
         return sorted(self.unmapped | self.nodeless())
 

@@ -33,7 +33,7 @@ USED = statements.MEMBERSHIPS.with_only_columns(
 ZONES = statements.VALUES.where(statements.METADATA.key == ZONE)
 MAPPED = sa.select(_HOST.host, _HOST.cell_id)
 # Mapped hosts, if the database ignores case: only then are both equal.
-SPELLINGS = sa.select(_HOST.host).where(
+HOSTS_IF_CASE_IGNORED = sa.select(_HOST.host).where(
     sa.func.lower(_HOST.host) == sa.func.upper(_HOST.host))
 NAMED_NODES = statements.NODES.with_only_columns(
     _NODE.hypervisor_hostname, _NODE.host)
@@ -113,22 +113,22 @@ class DatabaseSource(host_database.HostSource):
             mapped = {host: by_id[cell_id] for host, cell_id
                       in api.execute(MAPPED) if cell_id in by_id}
             members = aggregates.members
-            # A member may have a mapping in another case, which MySQL takes
-            # for the member's, and an exact comparison does not.
-            spelled = (api.execute(SPELLINGS)
-                       if members.keys() - mapped.keys() else ())
-            spellings = {host.casefold(): host for host, in spelled}
+            # Where the database ignores case, the mapping of member ``Host1``
+            # may be that of ``host1``.
+            if_ignored = (api.execute(HOSTS_IF_CASE_IGNORED)
+                          if members.keys() - mapped.keys() else ())
+            spellings = {host.casefold(): host for host, in if_ignored}
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), _every_node), full=True)
         homes = {host: cell.name for host, cell in mapped.items()}
         located = host_database.snapshot(
             aggregates, rows, homes, down, members)
-        # Hosts with compute nodes only in cells that they are not mapped to.
-        misplaced = {row.host for row in rows} - {
+        # Hosts with compute nodes, but none in the cell of their mapping.
+        not_at_home = {row.host for row in rows} - {
             row.host for row in rows if homes.get(row.host) == row.cell}
         unmapped = frozenset(
             host for host in members if host not in homes
-            or (host in misplaced and homes[host] not in down))
+            or (host in not_at_home and homes[host] not in down))
         # Nova looks up a host mapping in MySQL, which ignores case.
         mapped_names = {host.casefold() for host in homes}
         nodes_unmapped = frozenset(
@@ -137,7 +137,7 @@ class DatabaseSource(host_database.HostSource):
         nova = dataclasses.replace(
             located, unmapped=unmapped, nodes_unmapped=nodes_unmapped,
             cells=len(by_id))
-        if not nova.lost():
+        if not nova.unmapped_or_nodeless():
             return nova
         # To tell why hosts are lost, the services are read, too, and the names
         # of compute nodes.
@@ -193,7 +193,7 @@ def _obstacles(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
         for name in (row.node, row.host) if row.node else ():
             labels.setdefault(_label(name), set()).add(row.host)
     obstacles: dict[str, tuple[str, str]] = {}
-    for host in nova.lost():
+    for host in nova.unmapped_or_nodeless():
         cell, in_cells = mapped.get(host), places.get(host, set())
         step = MAP_AGAIN % (cell.uuid, shlex.quote(host)) if cell else MAP
         spelling = spellings.get(host.casefold(), host)

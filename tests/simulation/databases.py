@@ -65,7 +65,7 @@ class Api:
                 (uuid,) for uuid, hosts in nova.hosts_of.items() if hosts],
             database.MEMBERS: self._members,
             database.MAPPED: self._mapped,
-            database.SPELLINGS: lambda _values: [
+            database.HOSTS_IF_CASE_IGNORED: lambda _values: [
                 (host,) for host in nova.homes],
             statements.CELLS: lambda _values: map(_cell, simulated_nova.CELLS)}
         self._connection = Connection(answers)

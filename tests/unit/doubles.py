@@ -192,7 +192,7 @@ class Nova:
         return dataclasses.replace(nova, obstacles={host: (
             ('no host mapping', 'map it') if host in nova.unmapped
             else ('no compute node', source.RESTART))
-            for host in nova.lost()})
+            for host in nova.unmapped_or_nodeless()})
 
 
 class TestCase(testtools.TestCase):
