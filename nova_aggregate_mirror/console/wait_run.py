@@ -149,7 +149,7 @@ def _missing(sync: result.Result, hosts: frozenset[str], repair: str
         step = 'run "openstack aggregate add host AGGREGATE %s"'
         missing.append(problems.Problem(
             host, 'Nova has no host %s in any aggregate' % host,
-            step % shlex.quote(host), exit_status.COULD_NOT_RUN))
+            step=step % shlex.quote(host), status=exit_status.COULD_NOT_RUN))
     for association in sync.select(result.State.MISSING):
         host = shlex.quote(association.hosts[0])
         missing.append(problems.Problem(

@@ -152,7 +152,8 @@ def acceptable(node: str, facts: Facts) -> Reason:
                   % score)
         step = ('see nova-compute.log of the host; a build that succeeds, or '
                 'a restart of nova-compute, resets the number')
-    return Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE, detail, step)
+    return Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE, detail,
+                  step=step)
 
 
 def of_provider(node: str, facts: Facts) -> Reason:

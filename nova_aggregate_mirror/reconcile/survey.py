@@ -228,10 +228,11 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
     difference = ', with no UUID in common' if providers else ''
     counts = (plurals.count(len(providers), 'resource provider'),
               plurals.count(len(nodes), 'compute node'))
-    step = (ANOTHER if providers else REBUILT) + 'correct ' + placement.options
     raise exceptions.WrongPlacement(
         'placement has %s and nova has %s%s; %s' % (
-            *counts, difference, placement.endpoint()), step=step)
+            *counts, difference, placement.endpoint()),
+        step='%scorrect %s' % (
+            ANOTHER if providers else REBUILT, placement.options))
 
 
 def name_conflicts(names_of: source.Source, placement: client.Client,
