@@ -10,6 +10,7 @@ import threading
 
 import fixtures
 from nova.cmd import manage
+from nova.compute import instance_actions
 from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova import exception
@@ -748,6 +749,9 @@ class TestRebuild(explaining.ExplainingTest):
         self.assertIn('the image and its traits', answer.not_looked_at)
         self.rebuild(image)
         self.become(self.server, status='ERROR')
+        # Nova marks the action after the server.
+        self._wait_for_action_fail_completion(
+            self.server, instance_actions.REBUILD, 'rebuild_server')
         answer = self.explain_server(self.server, '')
         self.assertIn('rebuild, failed at', answer.remarks[0])
         self.assertIn('Image traits cannot be satisfied', answer.record.fault)
