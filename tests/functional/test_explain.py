@@ -354,36 +354,6 @@ class TestRequests(explaining.ExplainingTest):
         self.assertEqual('the flavor requests no resources', answer.failure)
         self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
 
-    def test_names_that_placement_lacks(self):
-        """Each is named, with the step, and not what placement answers."""
-        for specs, reason, step in (
-                ({'resources:CUSTOM_TYPO': '1'},
-                 'placement has no resource class CUSTOM_TYPO',
-                 'openstack resource class create CUSTOM_TYPO'),
-                ({'trait:CUSTOM_TYPO': 'required'},
-                 'placement has no trait CUSTOM_TYPO',
-                 'openstack trait create CUSTOM_TYPO'),
-                ({'resources1:VCPU': '1', 'resources2:VCPU': '1'},
-                 'the request has several numbered groups and no group_policy',
-                 'group_policy=none')):
-            answer = self.explain_flavor(self.flavor(**specs))
-            objects.Flavor.get_by_name(self.context, 'm1.tested').destroy()
-            self.assertEqual(reason, answer.failure)
-            self.assertIn(step, answer.verdicts[0].reason.step)
-
-    def test_host_whose_name_another_provider_has(self):
-        """Nova-compute cannot create its own: the cause is that of a sync."""
-        node = self._get_provider_uuid_by_host('first')
-        self.delete_provider('first')
-        other = self.placement.post('/resource_providers', {
-            'name': 'first'}, version='1.36').body['uuid']
-        self.assertNotEqual(node, other)
-        first = explaining.named(self.explain_flavor(self.flavor()))['first']
-        self.assertEqual('no_provider', first.reason.kind)
-        self.assertIn('cannot create the resource provider, because another '
-                      'one has the name first', first.reason.detail)
-        self.assertIn('set --name first-old ' + other, first.reason.step)
-
     def test_plugins_that_cannot_be_loaded(self):
         """The options are named, and not for an error of a database."""
         wanted = self.flavor()
@@ -524,7 +494,10 @@ class TestHolders(explaining.ExplainingTest):
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
 
     def test_child_provider(self):
-        """Who holds its resources is named, and not who holds the host's."""
+        """Who holds its resources is named, and not who holds the host's.
+
+        Of several children that have the resource, none is.
+        """
         self.create_child('second', 'card')
         self.providers |= self._providers
         self.provide('card', 'VGPU', 1)
@@ -539,6 +512,11 @@ class TestHolders(explaining.ExplainingTest):
                       % consumer, second.reason.detail)
         self.assertIn('--resource_provider ' + self.providers['card'],
                       second.reason.step)
+        self.create_child('second', 'sibling')
+        self.provide('sibling', 'VGPU', 1)
+        self.reserve('sibling', 'VGPU')
+        self.assertEqual('cannot provide 1 VGPU',
+                         self.verdicts()['second'].reason.phrase)
         self.audit('card')
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
 

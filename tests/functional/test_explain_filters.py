@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations of request groups, NUMA topologies, segments and cells.
+"""Explanations of instances, NUMA topologies and cells.
 
 Nova chooses exactly the hosts that are explained as acceptable.
 """
@@ -13,7 +13,6 @@ from nova.compute import instance_actions
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
-from nova.tests.functional import test_routed_networks
 from oslo_db import exception as db_exception
 
 from nova_aggregate_mirror import exceptions
@@ -25,99 +24,13 @@ from tests.scheduling import cloud
 from tests.scheduling import explaining
 from tests import statements
 
-CARD = 'CUSTOM_CARD'
-FINDS_NONE = 'nova-scheduler finds 0 of 3 hosts: 3 '
-FAST = 'CUSTOM_FAST'
 
-
-class FiltersTest(explaining.ExplainingTest):
-
-    def compute(self, host, **values):
-        """Change what a nova-compute has reported about its host."""
-        with nova_context.target_cell(
-                self.context, self.cell_mappings['cell1']) as target:
-            [node] = objects.ComputeNodeList.get_all_by_host(target, host)
-            for name, value in values.items():
-                setattr(node, name, value)
-            node.save()
-
-    def details(self, answer):
-        return {host: verdict.reason.detail
-                for host, verdict in explaining.named(answer).items()}
-
-    def refused(self, **wanted):
-        """Boot a server that must get NoValidHost."""
-        server = self.boot(**wanted)
-        self.assertEqual('ERROR', server['status'])
-        self.assertIn('No valid host', server['fault']['message'])
-        return server
-
-
-class TestGroups(FiltersTest):
-    """Providers below a host, and resources that one provider has to have."""
-
-    hosts = ('good', 'plain', 'empty', 'apart')
-
-    def setUp(self):
-        super().setUp()
-        for host in ('good', 'apart'):
-            self.set_trait(host)
-        self.create_child('apart', 'child')
-        for provider in ('good', 'plain', 'child'):
-            self.provide(provider, CARD, 2)
-
-    def wanted(self, name='grouped', **extra_specs):
-        return self._create_flavor(
-            name=name, memory_mb=64, vcpu=1, disk=1, ephemeral=0,
-            extra_spec=extra_specs)
-
-    def test_resource_and_trait_in_one_provider(self):
-        """A resource of a child and a trait of the root do not meet it."""
-        wanted = self.wanted(**{'resources1:' + CARD: '1',
-                                'trait1:' + FAST: 'required'})
-        answer = self.compared_flavor(wanted)
-        group = 'cannot meet request group 1'
-        self.assertEqual({'good': 'acceptable', 'plain': group,
-                          'empty': group, 'apart': group},
-                         self.reasons(answer))
-        self.assertEqual({
-            'good': '', 'plain': 'required1=CUSTOM_FAST',
-            'apart': 'required1=CUSTOM_FAST',
-            'empty': 'resources1=CUSTOM_CARD:1'}, self.details(answer))
-        self.reserve('good', CARD)
-        self.assertEqual(
-            'nova-scheduler finds 0 of 4 hosts: 4 cannot meet request group 1',
-            explanation.sentence(self.compared_flavor(wanted)))
-        self.refused(flavor_id=wanted)
-
-    def test_figures_where_a_host_has_a_child(self):
-        """A class that one provider of the tree has is that provider's."""
-        self.reserve('plain', 'VCPU')
-        wanted = self.wanted(**{'resources:' + CARD: '3'})
-        answer = self.compared_flavor(wanted)
-        most = 'allow at most 2 CUSTOM_CARD for a server'
-        reasons = {'good': most, 'plain': most, 'apart': most,
-                   'empty': 'have no CUSTOM_CARD'}
-        self.assertEqual(reasons, self.reasons(answer))
-        self.assertEqual('asked 3, free 2 of 2 x 1',
-                         self.details(answer)['apart'])
-        self.assertEqual({'plain': ['have too much VCPU reserved']}, {
-            verdict.host: [reason.phrase for reason in verdict.also]
-            for verdict in answer.verdicts if verdict.also})
-        self.create_child('apart', 'sibling')
-        self.provide('sibling', CARD, 1)
-        answer = self.compared_flavor(wanted)
-        self.assertEqual({**reasons, 'apart': 'cannot provide 3 CUSTOM_CARD'},
-                         self.reasons(answer))
-
-
-def topology(*cells, dedicated=False):
+def topology(*cells):
     """Return a NUMA topology; ``cells`` has the processors of each cell."""
     return objects.NUMATopology(cells=[
         objects.NUMACell(
             id=number, socket=0, memory=512, memory_usage=0, cpu_usage=0,
-            cpuset=set() if dedicated else cpus, pinned_cpus=set(),
-            pcpuset=cpus if dedicated else set(),
+            cpuset=cpus, pinned_cpus=set(), pcpuset=set(),
             siblings=[{one} for one in cpus],
             mempages=[objects.NUMAPagesTopology(
                 size_kb=4, total=512 * 256, used=0)],
@@ -126,7 +39,7 @@ def topology(*cells, dedicated=False):
         for number, cpus in enumerate(cells)])._to_json()
 
 
-class TestInstances(FiltersTest):
+class TestInstances(explaining.ExplainingTest):
     """Those of a cell are read if a filter needs them, and only then."""
 
     hosts = ('h1',)
@@ -144,15 +57,23 @@ class TestInstances(FiltersTest):
             self.assertEqual(bool(hints), bool(sent.about('FROM instances')))
 
 
-class TestNuma(FiltersTest):
+class TestNuma(explaining.ExplainingTest):
 
     hosts = ('two', 'one', 'flat')
     host_filters = ('NUMATopologyFilter',)
 
+    def report(self, host, numa_topology):
+        """Change what a nova-compute has reported about its host."""
+        with nova_context.target_cell(
+                self.context, self.cell_mappings['cell1']) as target:
+            [node] = objects.ComputeNodeList.get_all_by_host(target, host)
+            node.numa_topology = numa_topology
+            node.save()
+
     def test_topology_that_does_not_fit(self):
         """The detail distinguishes too few cells from none."""
-        self.compute('two', numa_topology=topology({0, 1}, {2, 3}))
-        self.compute('one', numa_topology=topology({0, 1, 2, 3}))
+        self.report('two', topology({0, 1}, {2, 3}))
+        self.report('one', topology({0, 1, 2, 3}))
         wanted = self._create_flavor(
             memory_mb=64, vcpu=2, disk=1, ephemeral=0,
             extra_spec={'hw:numa_nodes': '2'})
@@ -160,66 +81,16 @@ class TestNuma(FiltersTest):
         unable = 'unable to fit the NUMA topology'
         self.assertEqual({'two': 'acceptable', 'one': unable, 'flat': unable},
                          self.reasons(answer))
-        self.assertIn('does not fit on this host', self.details(answer)['one'])
-        self.assertIn('No host NUMA topology', self.details(answer)['flat'])
-        self.compute('two', numa_topology=None)
-        self.assertEqual(FINDS_NONE + unable, explanation.sentence(
-            self.compared_flavor(wanted)))
-        self.refused(flavor_id=wanted)
-
-    def test_dedicated_processors(self):
-        """Hosts without them are candidates of nova's second query."""
-        self.provide('two', 'PCPU', 4)
-        self.compute('two', numa_topology=topology(
-            {0, 1, 2, 3}, dedicated=True))
-        self.compute('one', numa_topology=topology({0, 1, 2, 3}))
-        self.reserve('flat', 'VCPU')
-        wanted = self._create_flavor(
-            memory_mb=64, vcpu=2, disk=1, ephemeral=0,
-            extra_spec={'hw:cpu_policy': 'dedicated'})
-        self.assertEqual(
-            {'two': 'acceptable', 'one': 'unable to fit the NUMA topology',
-             'flat': 'have no PCPU'},
-            self.reasons(self.compared_flavor(wanted)))
+        verdicts = explaining.named(answer)
+        for host, text in (('one', 'does not fit on this host'),
+                           ('flat', 'No host NUMA topology')):
+            self.assertIn(text, verdicts[host].reason.detail)
+        self.report('two', None)
+        self.assertEqual(dict.fromkeys(self.hosts, unable),
+                         self.reasons(self.compared_flavor(wanted)))
 
 
-class TestSegments(FiltersTest):
-    """A network of two segments, with the aggregates that neutron creates."""
-
-    hosts = ('left', 'right', 'outside')
-
-    def setUp(self):
-        super().setUp()
-        self.flags(query_placement_for_routed_network_aggregates=True,
-                   group='scheduler')
-        self.neutron = self.useFixture(
-            test_routed_networks.NeutronRoutedNetworksFixture(self))
-        for host, segment in zip(self.hosts, self.neutron.segments):
-            aggregate = self.aggregate('segment of ' + host, [host])
-            self.placement.post('/resource_providers', {
-                'uuid': segment['id'], 'name': segment['id']}, version='1.20')
-            self._providers['segment of ' + host] = segment['id']
-            self.set_aggregates('segment of ' + host, self.uuid(aggregate))
-        self.wanted = self.flavor()
-
-    def test_port_with_an_address(self):
-        """Its subnet determines the segment, whose only host is then full."""
-        def request():
-            return self.described(self.wanted, ports=[
-                self.neutron.port_on_segment_id_2['id']])
-
-        elsewhere = 'not in an aggregate for segments of the networks'
-        self.assertEqual(
-            {'right': 'acceptable', 'left': elsewhere, 'outside': elsewhere},
-            self.reasons(self.compared(request)))
-        self.reserve('right', 'VCPU')
-        self.assertEqual(
-            'nova-scheduler finds 0 of 3 hosts: 2 %s, 1 have too much VCPU '
-            'reserved' % elsewhere,
-            explanation.sentence(self.compared(request)))
-
-
-class TestCells(FiltersTest):
+class TestCells(explaining.ExplainingTest):
     """A host in a second cell."""
 
     NUMBER_OF_CELLS = 2
@@ -332,31 +203,6 @@ class TestCells(FiltersTest):
         self.assertEqual('no_service', verdict.reason.kind)
         self.restart_compute_service(self.computes['second'])
         self.assertEqual(3, len(self.compared_flavor(self.wanted).acceptable))
-
-    def test_cell_that_is_down(self):
-        """Its hosts are not explained, and a note names the cell.
-
-        Nova ignores a cell whose database fails.
-        """
-        self.set_trait('far')
-        wanted = self._create_flavor(
-            memory_mb=64, vcpu=1, disk=1, ephemeral=0,
-            extra_spec={'trait:' + FAST: 'required'})
-        answer = self.compared_flavor(wanted)
-        self.assertEqual(['far'], explaining.accepted(answer))
-        self.rename('compute_nodes', 'unreadable')
-        # Nova removes its services from the database at the end.
-        self.addCleanup(self.rename, 'unreadable', 'compute_nodes')
-        answer = self.compared_flavor(wanted)
-        self.assertEqual(
-            'nova-scheduler finds 0 of 2 hosts: 2 without trait CUSTOM_FAST',
-            explanation.sentence(answer))
-        [note] = answer.remarks
-        self.assertIn('its hosts are not explained', note)
-        self.assertTrue(answer.cells_down)
-        self.assertTrue(
-            note.startswith('the database of cell cell2 '), note)
-        self.refused(flavor_id=wanted)
 
     def test_cell_that_fails_while_it_is_explained(self):
         """A note names it, as if it had failed before.
