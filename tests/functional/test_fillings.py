@@ -96,17 +96,6 @@ class FillingTest(explaining.ExplainingTest):
 
 class TestTogether(FillingTest):
 
-    def boot_both(self, large, small):
-        """Boot two servers; elsewhere is room for one of them."""
-        flavor = self._create_flavor(
-            name='large', memory_mb=128, vcpu=2, disk=1, ephemeral=0)
-        self.server(small)
-        self.server(large, flavor)
-        self.reserve('h3', 'VCPU')
-        inventory = self._get_provider_inventory(
-            self._get_provider_uuid_by_host('h2'))['VCPU']
-        self.reserve('h2', 'VCPU', inventory['total'] - 2)
-
     def test_server_whose_request_cannot_be_read(self):
         """Nova fails its move; the others find their hosts."""
         lost = self.server('lost')
@@ -118,19 +107,22 @@ class TestTogether(FillingTest):
         self.assertNotEqual('', by_name['web'].destination)
 
     def test_two_servers_and_one_gap(self):
-        """The larger one goes first; the other would have found its host."""
-        self.boot_both(large='a', small='b')
+        """The larger one goes first, or by name; the other finds no host."""
+        self.server('a')
+        self.server('b', self._create_flavor(
+            name='large', memory_mb=128, vcpu=2, disk=1, ephemeral=0))
+        self.reserve('h3', 'VCPU')
+        inventory = self._get_provider_inventory(
+            self._get_provider_uuid_by_host('h2'))['VCPU']
+        self.reserve('h2', 'VCPU', inventory['total'] - 2)
+        self.assertEqual(['h2', ''], [
+            one.destination for one in self.predicted()])
         found = self.predicted(order='size')
-        self.assertEqual(['a', 'b'], [one.name for one in found])
+        self.assertEqual(['b', 'a'], [one.name for one in found])
         self.assertEqual(
             'no host is left after 1 server before it (VCPU); if it goes '
             'first it takes h2, and another may find none', found[1].reason)
-        self.assertMoves({'a': 'h2', 'b': ''}, found)
-
-    def test_by_name(self):
-        """The other order lets the smaller one find its host."""
-        self.boot_both(large='b', small='a')
-        self.assertMoves({'a': 'h2', 'b': ''}, self.predicted())
+        self.assertMoves({'b': 'h2', 'a': ''}, found)
 
     def test_images_of_volumes(self):
         """The answer about one server is not that about another one."""
@@ -148,19 +140,6 @@ class TestTogether(FillingTest):
         self.assertIn('CUSTOM_GPU', first.reason)
         self.assertNotIn('CUSTOM_GPU', second.reason)
 
-    def test_anti_affinity(self):
-        """Two members, which one host could take alone."""
-        group = self.admin_api.post_server_groups(
-            {'name': 'apart', 'policy': 'anti-affinity',
-             'rules': {'max_server_per_host': 2}})['id']
-        for name in 'a', 'b':
-            self.server(name, group=group)
-        self.server('c', host='h2', group=group)
-        self.reserve('h3', 'VCPU')
-        found = self.predicted()
-        self.assertIn('(ServerGroupAntiAffinityFilter)', found[1].reason)
-        self.assertMoves({'a': 'h2', 'b': ''}, found)
-
     def test_different_host(self):
         """A server avoids the destination of the one before it."""
         first, second = self.server('a'), self.server('b')
@@ -171,17 +150,6 @@ class TestTogether(FillingTest):
         found = self.predicted()
         self.assertIn('(DifferentHostFilter)', found[1].reason)
         self.assertMoves({'a': 'h2', 'b': ''}, found)
-
-    def test_children_of_one_unit(self):
-        """Two hosts have two units, each on a provider of its own."""
-        flavor = self.resources(**{PARTS: 1})
-        self.provide('h1', PARTS, 3)
-        for number in range(2):
-            self.create_child('h2', 'child-%d' % number)
-            self.provide('child-%d' % number, PARTS, 1)
-        for name in 'a', 'b', 'c':
-            self.server(name, flavor)
-        self.assertMoves({'a': 'h2', 'b': 'h2', 'c': ''}, self.predicted())
 
 
 class TestServers(FillingTest):
