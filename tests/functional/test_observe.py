@@ -11,7 +11,6 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal as checks_of_journal
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.html_report import collect
-from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import database
@@ -110,9 +109,6 @@ class ModesTest(test_sync_command.SyncTest):
                 line for line in self.messages.output.splitlines()
                 if 'The modes do not agree' in line][-1])
 
-    def newest(self) -> full_syncs.Entry:
-        return full_syncs.newest(self.journal.database)[0]
-
 
 class TestSwitch(ModesTest):
 
@@ -151,16 +147,6 @@ class TestSwitch(ModesTest):
         self.assert_disagreement()
         self.assertIn('The modes agree again', self.messages.output)
 
-    def test_first_sync(self) -> None:
-        """The command still lists the removals before it makes any."""
-        self.observe()
-        self.assertEqual((True, False, 1, 1), (
-            self.newest().observed, self.newest().compared,
-            self.newest().added, self.newest().removed))
-        done = self.sync()
-        self.assertIn('no full sync that mirrors', done.stdout)
-        self.assertEqual(1, len(self.cloud.drift()))
-
 
 class TestWayBack(ModesTest):
 
@@ -169,15 +155,6 @@ class TestWayBack(ModesTest):
         self.start_nova('mirror')
         self.start_agent('mirror')
         self.add_in_vain()
-
-    def test_nova_api_first(self) -> None:
-        """The agent drains the journal before it is to observe."""
-        self.start_nova('observe')
-        self.assert_mirrored()
-        self.start_agent('observe')
-        self.add_in_vain()
-        self.assert_observed(1)
-        self.assertEqual([], self.journal.rows.all())
 
     def test_agent_first(self) -> None:
         """A row waits in the journal, and a sync by hand mirrors it."""
