@@ -60,16 +60,6 @@ class TestRead(SourceTest):
         self.assertEqual(nova, self.source.read(
             ['h1', 'h2', 'h3', 'lonely', 'H1'], aggregates=[zone, other]))
 
-    def test_every_node_of_a_host(self):
-        """All compute nodes of an ironic host are read."""
-        host = self.host('h1', self.zone, nodes=3)
-        self.assertEqual(
-            source.Scope(self.zone.uuid, frozenset(host.nodes),
-                         members=frozenset({self.zone.uuid})),
-            self.source.scope(self.zone.id, 'h1'))
-        nova = self.source.read([], host.nodes)
-        self.assertEqual({'h1'}, {*nova.nodes.values()})
-
     def test_host_that_is_mapped_to_another_cell(self):
         """Its node is mirrored, and the host is reported."""
         host = self.host('h1', self.zone, cell='cell2', mapped=False)
@@ -146,13 +136,6 @@ class TestRead(SourceTest):
         self.assertEqual({host.nodes[0]},
                          set(self.source.read(names, uuids, uuids).nodes))
 
-    def test_context_of_nova_is_left_alone(self):
-        """Reading does not target a request context at another cell."""
-        self.host('h1', self.zone)
-        before = dict(nova_context.CELL_CACHE)
-        self.source.read_all()
-        self.assertEqual(before, dict(nova_context.CELL_CACHE))
-
 
 class TestCells(SourceTest):
 
@@ -228,22 +211,6 @@ class TestCells(SourceTest):
             nova_context.get_admin_context(), name='added',
             uuid=uuidutils.generate_uuid(), transport_url='fake:/',
             database_connection=connection).create()
-        self.assertIn(self.far.nodes[0], self.source.read_all().nodes)
-
-    def test_cells(self):
-        """Return all cells except cell0: UUID to a name for messages."""
-        uuids = {name: self.cloud.nova.cell(name).uuid
-                 for name in ('cell1', 'cell2')}
-        self.assertEqual({uuid: '%s (%s)' % (name, uuid)
-                          for name, uuid in uuids.items()},
-                         self.source.cell_mappings())
-
-    def test_cell_whose_url_is_a_template(self):
-        """The template is filled in from [database] connection, as in nova."""
-        mapping = self.cloud.nova.cell('cell2')
-        mapping.database_connection = mapping.database_connection.replace(
-            'sqlite:', '{scheme}:')
-        mapping.save()
         self.assertIn(self.far.nodes[0], self.source.read_all().nodes)
 
     def test_api_database_that_is_unavailable(self):
