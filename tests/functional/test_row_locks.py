@@ -111,25 +111,6 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
             row.mirrored_at is None for row in sorted(
                 self.rows.all(), key=lambda row: row.dirty.host)])
 
-    def test_locked_row_among_rows_that_fail(self) -> None:
-        """The reasons of the others are stored."""
-        rows = self.add('h1', 'h2', 'h3')
-        for host in 'h1', 'h2', 'h3':
-            self.placement.broken['PUT', 'node of ' + host] = (
-                exceptions.ServiceFailed('500'))
-        self.lock(rows[1])
-        self.step()
-        self.assertEqual(['500', 'refused', '500'], [
-            row.last_error for row in sorted(
-                self.rows.all(), key=lambda row: row.dirty.host)])
-        # Its number of attempts, which cannot be written, is no back-off.
-        lost = 0
-        for _step in range(10):
-            self.step(2)
-            lost += self.lost
-        self.assertLess(lost, 3)
-        self.assertEqual(3, len(self.messages.output.splitlines()))
-
     def test_locked_table(self) -> None:
         """Nothing is lost: its rows are closed when the lock is gone."""
         self.add('h1', 'h2')
