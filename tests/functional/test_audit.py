@@ -4,7 +4,6 @@
 from nova.api.openstack import api_version_request as compute_api
 from nova.conf import CONF
 from nova.tests.functional.api import client
-import sqlalchemy as sa
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import readers
@@ -79,40 +78,6 @@ class TestZones(AuditTest):
         # A sync before it found no difference, and nothing is known after it.
         self.assertEqual(audit.UNKNOWN, self.misplacement(
             server, past=drift[1:]).cause.kind)
-
-    def test_many_pages(self):
-        """Only members of hosts with misplaced servers are read again.
-
-        A host that gets into the zone meanwhile is seen.
-        """
-        self.set_aggregates('first')
-        self.set_aggregates('third', self.uuid(self.east))
-        for _server in range(4):
-            self.boot(flavor_id=self.wanted, az=ZONE)
-        statements = []
-
-        def pages(*chosen):
-            for servers, requests in read(*chosen):
-                for position, server in enumerate(servers):
-                    if position == 3:
-                        with engine.begin() as connection:
-                            connection.exec_driver_sql(
-                                'INSERT INTO aggregate_hosts (host, '
-                                'aggregate_id) VALUES (\'third\', %d)'
-                                % self.east)
-                    yield [server], requests
-
-        engine = explaining.api_db.get_engine()
-        auditing = readers.DatabaseAudit(
-            CONF, explaining.Placement(), ['zone'])
-        read, auditing.source.pages = auditing.source.pages, pages
-        sa.event.listen(engine, 'before_cursor_execute', lambda *arguments: (
-            statements.append(arguments[2])))
-        self.assertEqual(
-            [1, 1, 1, 0], [len(page) for page in auditing.run()])
-        members = [text for text in statements
-                   if text.startswith('SELECT aggregate_hosts.aggregate_id')]
-        self.assertEqual([True] * 4, ['WHERE' in text for text in members])
 
     def test_step_is_followed(self):
         """The command moves the server into its zone."""
@@ -206,24 +171,6 @@ class TestZones(AuditTest):
             cell.exec_driver_sql('UPDATE instances SET %s = %s %s' % (
                 column, value, where))
         return 'NULL' if before is None else repr(before)
-
-    def test_default_zone(self):
-        """It is compared if our filter enforces it, or if asked for."""
-        self.flags(default_schedule_zone=CONF.default_availability_zone)
-        server = self.boot(flavor_id=self.wanted)
-        self.assertEqual('first', server['OS-EXT-SRV-ATTR:host'])
-        self.assertEqual([], self.audit())
-        self.flags(request_filters=['default_availability_zone'],
-                   group='aggregate_mirror')
-        self.assertEqual('zone az-1', self.misplacement(server).actual)
-        # A host without a zone is in it.
-        self.audit(zone=CONF.default_availability_zone, hosts=['third'])
-        self.set_aggregates('third', self.uuid(self.east))
-        self.set_aggregates('first')
-        strayed = self.boot(flavor_id=self.wanted, az=ZONE)
-        [found] = self.audit(zone=CONF.default_availability_zone,
-                             hosts=['third'])
-        self.assertEqual(strayed['id'], found.server.uuid)
 
     def test_server_that_is_pinned_to_the_default_zone(self):
         """Nova refuses to unshelve it on a host of a zone, until unpinned."""

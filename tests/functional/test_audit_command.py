@@ -149,9 +149,3 @@ class TestReport(AuditTest):
                      *('>openstack server migrate --live-migration %s<' % one
                        for one in moved)):
             self.assertIn(text, section)
-
-    def test_rule_that_cannot_be_checked(self):
-        """The option is named on the page."""
-        self.write_conf(more='[aggregate_mirror]\nrequest_filters = colour\n')
-        section, _said = self.report(0, '--servers')
-        self.assertIn('no entry point in', section)
