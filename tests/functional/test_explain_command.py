@@ -12,7 +12,6 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
-from tests import documents
 from tests.functional import test_manage
 from tests import patience
 from tests import placed
@@ -83,15 +82,6 @@ class ExplainTest(test_manage.ManageTest):
 
 
 class TestExplain(ExplainTest):
-
-    def test_hosts_in_two_cells(self):
-        """It exits with 0 and tells why the other host is not used."""
-        done = self.explain('--flavor', 'm1.small', '--zone', 'az1')
-        self.assertEqual((0, ''), (done.returncode, done.stderr))
-        self.assertEqual(
-            'nova-scheduler finds 1 of 2 hosts (near): 1 not in zone az1',
-            done.stdout.splitlines()[0])
-        self.assertIn('if it should be, and has', done.stdout)
 
     def test_no_host(self):
         """It exits with 1; the document has the reasons for a program.
@@ -169,36 +159,6 @@ class TestSeveral(ExplainTest):
         done = self.explain('--servers-of', 'typo')
         self.assertEqual(255, done.returncode)
         self.assertIn('nova has no compute node of host typo', done.stderr)
-
-
-class TestImage(ExplainTest):
-    """An image that the near host can run, and the far one cannot."""
-
-    def setUp(self):
-        super().setUp()
-        glance = self.useFixture(servers.Cloud())
-        self.image = documents.image(
-            uuidsentinel.image, 'arm', hw_architecture='aarch64')
-        glance.answers['/v2/images'] = (200, {'images': [self.image]})
-        glance.answers['/v2/images/' + uuidsentinel.image] = (200, self.image)
-        self.write_conf(more=MORE + (
-            'enabled_filters = ImagePropertiesFilter\n'
-            '[glance]\nendpoint_override = %s\n' % glance.url))
-        with self.cloud.nova.in_cell('cell1') as context:
-            compute = objects.ComputeNode.get_by_uuid(
-                context, self.near.nodes[0])
-            compute.supported_hv_specs = [objects.HVSpec.from_list(
-                ['aarch64', 'kvm', 'hvm'])]
-            compute.save()
-
-    def test_new_server(self):
-        """The image may be named by its name or its ID."""
-        for image in 'arm', uuidsentinel.image:
-            done = self.explain(*SMALL, '--image', image)
-            self.assertEqual((0, ''), (done.returncode, done.stderr))
-            self.assertTrue(done.stdout.startswith(
-                'nova-scheduler finds 1 of 2 hosts (near): 1 unable to run '
-                'the image'), done.stdout)
 
 
 class TestRefusals(ExplainTest):

@@ -11,7 +11,6 @@ from nova import objects
 from nova.scheduler.client import query
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
-from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
@@ -246,15 +245,6 @@ class TestRefusals(PreparedRequestsTest):
             exceptions.UnknownName, self.of_server, self.server, 'unshelve',
             zone='typo')
         self.assertIn('no availability zone typo', str(error))
-
-    def test_image_of_the_server(self):
-        """Only another image is scheduled."""
-        server = self.admin_api.get_server(self.server['id'])
-        for image_id in server['image']['id'], uuids.other:
-            request = self.of_server(self.server, 'rebuild', image={
-                'id': image_id, 'properties': {}})
-            self.assertEqual(
-                image_id != uuids.other, bool(request.stays), image_id)
 
 
 class TestNewestOperation(PreparedRequestsTest):
