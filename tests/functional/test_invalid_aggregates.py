@@ -174,19 +174,6 @@ class TestRemoval(InvalidTest):
         self.agent.sync()
         self.assertEqual({self.odd.uuid}, self.placed('h2'))
 
-    def test_row_in_the_journal(self):
-        """The drain decides by the same truth as the full sync."""
-        self.place('h2', self.odd, self.other)
-        self.store(self.text)
-        rows = self.agent.journal.rows
-        row = rows.make(journal.Dirty('h2', frozenset(
-            self.hosts['h2'].nodes)))
-        rows.record(row)
-        rows.hand_over(row, 'refused')
-        self.agent.drain()
-        self.assertEqual([], rows.all())
-        self.assertEqual({self.odd.uuid, self.other.uuid}, self.placed('h2'))
-
 
 class TestOperations(InvalidTest):
     """Operations on the aggregate, and on its hosts."""

@@ -310,32 +310,6 @@ class TestWait(ClientTest):
         self.assertIn(': run this again', errors)
 
 
-class TestErrors(ClientTest):
-
-    def refused(self, *words, status):
-        """Assert that a command prints an error line instead of a table."""
-        said, errors = self.openstack(
-            'aggregate', 'mirror', 'list', '-f', 'json', status=status)
-        # An empty list would be read as "no differences".
-        self.assertEqual('', said)
-        for word in words:
-            self.assertIn(word, errors)
-        self.assertNotIn('nova.conf', errors)
-        self.assertNotIn('[placement]', errors)
-
-    def test_user_without_the_role(self):
-        """The required role is named, for nova and for placement."""
-        self.server.roles = 'member'
-        self.refused('403', 'admin role', status=255)
-        self.server.roles = 'admin'
-        self.write_clouds(
-            auth_type='admin_token',
-            auth={'endpoint': self.placement.url, 'token': 'user:project'},
-            compute_endpoint_override=self.server.url,
-            placement_endpoint_override=self.placement.url)
-        self.refused('placement at', '403', status=2)
-
-
 class TestCatalog(ClientTest):
     """A user with a password finds both services in the catalog."""
 

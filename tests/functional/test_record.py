@@ -92,13 +92,6 @@ class TestHelp(testtools.TestCase):
             self.assertEqual((with_help.returncode, with_help.stdout),
                              (without.returncode, without.stdout))
 
-    def test_commands_come_first(self):
-        """The options of oslo.log would fill the first screen."""
-        for module in commands.MANAGE, commands.STATUS:
-            text = commands.run(module, ['--help']).stdout
-            self.assertIn('\nCommands:\n  ', text[:400])
-            self.assertNotIn('--log-file', text)
-
     def test_installed_scripts(self):
         """Each prints its usage, and no warning of a library."""
         for module, name in commands.PROGRAMS.items():
