@@ -261,44 +261,43 @@ class PageTest(testtools.TestCase):
             base_fixtures.TempDir()).path, 'page.html')
         self.browser = self.useFixture(chromium.Chromium(program))
 
+    def write_report(self, nova, changes=()):
+        """Write the page of a preview."""
+        done = outcome.Outcome(changes)
+        after = associations.after_sync((), done, nova)
+        request = result.Request(0.3, write=False)
+        past = full_syncs.Entry('agent --prune', 'api1', NOW, NOW, 1.0)
+        content = collect.Content(
+            result.Result(done, nova, after, request=request),
+            collect.JournalContent(syncs=(past,)), {}, 'region RegionOne')
+        with open(self.file, 'w') as page:
+            page.writelines(report.render(content, NOW))
 
-class TestManyHosts(PageTest):
-    """A report with thousands of hosts stays small and fast."""
 
-    def write(self):
-        """Write and open a page of hosts that all differ, all with drift."""
+class TestReport(PageTest):
+
+    def test_filter_of_many_hosts(self):
+        """It finds one of thousands that all differ; the page stays small."""
         uuids = [str(uuid.UUID(int=number)) for number in range(AGGREGATES)]
-        members = {'host-%04d' % number: frozenset(
-            uuids[10 * place + int(digit)]
-            for place, digit in enumerate('%04d' % number))
-            for number in range(HOSTS)}
+        members = {}
+        for number in range(HOSTS):
+            digits = map(int, '%04d' % number)
+            members['host-%04d' % number] = frozenset(
+                uuids[10 * place + digit]
+                for place, digit in enumerate(digits))
         nodes = {str(uuid.UUID(int=number << 64)): host
                  for number, host in enumerate(members)}
-        nova = source.Nova(
-            {one: 'aggregate %03d' % number
-             for number, one in enumerate(uuids)}, members, nodes)
-        done = outcome.Outcome([
-            outcome.Change(node, add=(min(members[host]),))
-            for node, host in nodes.items()])
-        with open(self.file, 'w') as page:
-            page.writelines(report.render(collect.Content(
-                result.Result(
-                    done, nova, associations.after_sync((), done, nova),
-                    request=result.Request(0.3, write=False)),
-                collect.JournalContent(syncs=(
-                    full_syncs.Entry(
-                        'agent --prune', 'api1', NOW, NOW, 1.0),)),
-                {}, 'region RegionOne'), NOW))
+        names = {one: 'aggregate %03d' % number
+                 for number, one in enumerate(uuids)}
+        missing = {node: min(members[host]) for node, host in nodes.items()}
+        self.write_report(source.Nova(names, members, nodes), [
+            outcome.Change(node, add=(one,)) for node, one in missing.items()])
         self.assertLess(self.file.stat().st_size, 4 * MEGABYTE)
         open_page(self)
         self.assertEqual(HOSTS, self.browser.evaluate("""
             [...document.querySelectorAll('.chunk tbody tr')].reduce(
               (sum, row) => sum
                 + Math.max(1, row.querySelectorAll('li').length), 0)"""))
-
-    def test_filter(self):
-        """It finds a single host among thousands."""
-        self.write()
         for text, found in (('host-4711', ['host-4711']), ('none', [])):
             type_text(self, text)
             self.assertEqual(found, self.browser.evaluate(VISIBLE))
@@ -313,6 +312,21 @@ class TestManyHosts(PageTest):
                 () => [...document.querySelectorAll('.chunk table')].filter(
                   one => one.checkVisibility(
                     {contentVisibilityAuto: true})).length)"""))
+
+    def test_header_on_a_phone(self):
+        """It is as high as the names need, and at most 160 px."""
+        for name, low, high in ('az', 10, 40), ('n' * 99, 100, 160):
+            aggregate = str(uuid.UUID(int=1))
+            self.write_report(source.Nova(
+                {aggregate: name}, {'h1': frozenset([aggregate])},
+                {str(uuid.UUID(int=2)): 'h1'}))
+            open_page(self, 390)
+            height = self.browser.evaluate(
+                "document.querySelector('.head th:last-child').clientHeight")
+            self.assertTrue(low < height < high, height)
+            self.assertEqual(['in sync'], self.browser.evaluate("""
+                [...document.querySelectorAll('.legend b')].map(
+                  one => one.textContent)"""))
 
 
 class TestAnswer(PageTest):
@@ -373,47 +387,18 @@ class TestAnswer(PageTest):
                 self.assertEqual([], self.browser.evaluate(OVERFLOWS % 'body'))
                 assert_readable(self)
 
-
-class TestPhone(PageTest):
-    """Both pages at a width of 390 px."""
-
-    def test_events_of_a_server(self):
+    def test_events_of_a_server_on_a_phone(self):
         """Each cell of their table has the width of the page."""
         entries = [explanation.RecordEntry(
             '2026-11-29 12:00:00', 'create: schedule_instances',
             'controller-1.example', 'No valid host was found. ' * 9)]
-        with open(self.file, 'w') as page:
-            page.writelines(answer.render(dataclasses.replace(
-                test_answer.explained(5, [2]),
-                record=explanation.ServerRecord(
-                    'error', '', 'fault', entries)),
-                test_answer.NOW))
-        open_page(self, 390)
+        record = explanation.ServerRecord('error', '', 'fault', entries)
+        self.write(dataclasses.replace(
+            test_answer.explained(5, [2]), record=record), 390)
         self.assertEqual([], self.browser.evaluate(OVERFLOWS % 'body'))
         self.assertLess(300, self.browser.evaluate("""
             Math.min(...[...document.querySelectorAll(
               '.record tbody :is(th, td)')].map(one => one.clientWidth))"""))
-
-    def test_header_of_the_matrix(self):
-        """It is as high as the names need, and at most 160 px."""
-        for name, low, high in ('az', 10, 40), ('n' * 99, 100, 160):
-            aggregate = str(uuid.UUID(int=1))
-            nova = source.Nova(
-                {aggregate: name}, {'h1': frozenset([aggregate])},
-                {str(uuid.UUID(int=2)): 'h1'})
-            done = outcome.Outcome()
-            with open(self.file, 'w') as page:
-                page.writelines(report.render(collect.Content(
-                    result.Result(
-                        done, nova, associations.after_sync((), done, nova)),
-                    collect.JournalContent(), {}, 'region RegionOne'), NOW))
-            open_page(self, 390)
-            height = self.browser.evaluate(
-                "document.querySelector('.head th:last-child').clientHeight")
-            self.assertTrue(low < height < high, height)
-            self.assertEqual(['in sync'], self.browser.evaluate("""
-                [...document.querySelectorAll('.legend b')].map(
-                  one => one.textContent)"""))
 
 
 class TestMisplaced(PageTest):
@@ -422,12 +407,12 @@ class TestMisplaced(PageTest):
     def setUp(self):
         super().setUp()
         server = test_collect.server
-        self.file.write_text(test_collect.page(test_collect.findings(
-            [*(server(number) for number in range(40)),
-             server(40, 'h' * 99, 'zone ' + 'z' * 99, 'y' * 120,
-                    name='n' * 99),
-             server(41, 'cmp-2', state='error')],
-            troubles=[problems.Problem('Cell cell7', 'x' * 150)])))
+        servers = [*map(server, range(40)), server(
+            40, 'h' * 99, 'zone ' + 'z' * 99, 'y' * 120, name='n' * 99),
+            server(41, 'cmp-2', state='error')]
+        troubles = [problems.Problem('Cell cell7', 'x' * 150)]
+        self.file.write_text(test_collect.page(
+            test_collect.findings(servers, troubles=troubles)))
 
     def test_look(self):
         """It is readable in both color schemes, narrow and wide."""
@@ -449,9 +434,10 @@ class TestMisplaced(PageTest):
         open_page(self, 360)
         uuids = [str(uuid.UUID(int=number << 64)) for number in (7, 41)]
         type_text(self, uuids[0])
-        self.assertEqual([[['web-7'], [
-            'openstack server migrate --live-migration ' + uuids[0]]]],
-            self.browser.evaluate(SERVERS))
+        [(names, commands)] = self.browser.evaluate(SERVERS)
+        self.assertEqual(
+            (['web-7'], ['openstack server migrate --live-migration '
+                         + uuids[0]]), (names, commands))
         for text in ('CMP-2', uuids[1], 'state error'):
             type_text(self, text)
             self.assertEqual([[['web-41'], []]],
