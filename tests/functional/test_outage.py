@@ -215,19 +215,16 @@ class WithoutPruneTest(test_sync_command.SyncTest):
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual([], self.cloud.drift())
 
-    def test_host(self) -> None:
-        """A command in the log removes it from the aggregate."""
-        self.placement.refuse()
-        self.assertEqual(
-            200, self.cloud.remove_host(self.zone, self.member).status)
-        self.follow()
-
-    def test_aggregate(self) -> None:
-        """A command in the log removes it from compute nodes."""
+    def test_what_is_removed(self) -> None:
+        """A command in the log removes host and aggregate from placement."""
         self.placement.set_aggregates(
             self.member.nodes[0], [self.zone.uuid, self.rack.uuid])
         self.placement.refuse()
         self.assertEqual(200, self.cloud.delete_aggregate(self.rack))
+        self.follow()
+        self.placement.refuse()
+        self.assertEqual(
+            200, self.cloud.remove_host(self.zone, self.member).status)
         self.follow()
 
     def test_host_that_is_added(self) -> None:

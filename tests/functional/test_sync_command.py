@@ -272,24 +272,19 @@ class TestPrune(SyncTest):
 
 class TestProgress(SyncTest):
 
-    def interrupted(self, number):
-        """Send a signal while PUTs are in flight; return the command."""
-        self.hosts = [self.host('h%d' % number) for number in range(30)]
+    def test_terminated(self):
+        """PUTs in flight are completed; the rest is kept and reported."""
+        hosts = [self.host('h%d' % number) for number in range(30)]
         land = self.placement.hold_after(4)
         process = self.start('placement', 'sync_aggregates')
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         processes.hear(process.stderr, 'again to stop immediately')
-        return process, land
-
-    def test_terminated(self):
-        """PUTs in flight are completed; the rest is kept and reported."""
-        process, land = self.interrupted(signal.SIGTERM)
         land()
         output, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(143, process.returncode, errors)
         self.assertNotIn('Traceback', errors)
-        done = [host for host in self.hosts
+        done = [host for host in hosts
                 if self.placement.aggregates(host.nodes[0])]
         # Placement holds some for longer than the command may wait for them.
         added = int(re.search('([0-9]+) associations added', output)[1])
