@@ -92,21 +92,6 @@ class TestHintOfRebuild(IsolationTest):
         self.assert_lands(server, SPARE, status='ACTIVE')
 
 
-class TestStaleZone(testscenarios.WithScenarios, IsolationTest):
-    """With nova's own request filters; without the guard the fault exists."""
-
-    scenarios = [
-        ('guarded', {'lands': RIGHT}),
-        ('unguarded', {'lands': WRONG, 'host_filters': ()})]
-
-    def test_create(self):
-        """Since nova 28 only placement keeps servers in their zone."""
-        zone = self.aggregate('east', [RIGHT], availability_zone='east')
-        self.set_aggregates(WRONG, self.uuid(zone))
-        self.assert_lands(
-            self.boot(flavor_id=self.flavor(), az='east'), self.lands)
-
-
 class TestMixedHost(IsolationTest):
     """Placement is in sync, but a query cannot express the rule."""
 

@@ -166,14 +166,6 @@ class TestLimits(DatabaseTest):
         self.assertEqual(1, self.journal.rows.close([free.id]))
         self.assertEqual(session, self.session())
 
-    def test_lost_lock_of_an_inserted_key(self) -> None:
-        """A session that has not committed may hold the same ledger entry."""
-        self.journal.ledger.entries()
-        self.locker.exec_driver_sql(
-            "INSERT INTO ledger (aggregate_uuid, created_at) VALUES ('a', 0)")
-        self.assertRaises(exceptions.JournalLocked,
-                          self.journal.ledger.remember, ['a'])
-
     def test_statements_that_are_not_answered(self) -> None:
         """The server ends each; on MySQL another node may lag less.
 
