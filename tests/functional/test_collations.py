@@ -73,10 +73,11 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
         self.url = databases.create(self, self.kind)
         schema = sa.MetaData()
         for table in test_nova_tables.TABLES.values():
-            sa.Table(table.name, schema, *(
-                sa.Column(column.name, sa.String(255) if isinstance(
-                    column.type, sa.String) else column.type)
-                for column in table.c))
+            for column in table.c:
+                kind = (sa.String(255) if isinstance(column.type, sa.String)
+                        else column.type)
+                sa.Table(table.name, schema, sa.Column(column.name, kind),
+                         extend_existing=True)
         engine = sa.create_engine(self.url, poolclass=sa.pool.NullPool)
         schema.create_all(engine)
         with engine.begin() as connection:

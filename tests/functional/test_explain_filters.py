@@ -27,15 +27,14 @@ from tests import statements
 
 def topology(*cells):
     """Return a NUMA topology; ``cells`` has the processors of each cell."""
+    pages = objects.NUMAPagesTopology(size_kb=4, total=512 * 256, used=0)
+    metadata = objects.NetworkMetadata(physnets=set(), tunneled=False)
     return objects.NUMATopology(cells=[
         objects.NUMACell(
             id=number, socket=0, memory=512, memory_usage=0, cpu_usage=0,
             cpuset=cpus, pinned_cpus=set(), pcpuset=set(),
-            siblings=[{one} for one in cpus],
-            mempages=[objects.NUMAPagesTopology(
-                size_kb=4, total=512 * 256, used=0)],
-            network_metadata=objects.NetworkMetadata(
-                physnets=set(), tunneled=False))
+            siblings=[{one} for one in cpus], mempages=[pages],
+            network_metadata=metadata)
         for number, cpus in enumerate(cells)])._to_json()
 
 

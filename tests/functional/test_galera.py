@@ -2,6 +2,7 @@
 """The journal, and reads of nova's databases, on a real Galera cluster."""
 
 import json
+import operator
 import pathlib
 import threading
 from typing import Any
@@ -220,9 +221,8 @@ class TestGalera(testtools.TestCase):
                 self.record(first)
                 self.fails_once(kept)
             # A session of an earlier test may end meanwhile.
-            self.assertTrue(patience.wait(
-                lambda: before.issuperset(
-                    row[0] for row in self.sessions(1))))
+            self.assertTrue(patience.wait(lambda: before.issuperset(
+                map(operator.itemgetter(0), self.sessions(1)))))
             kept.rows.all()
 
     def test_option_of_the_operator_is_respected(self) -> None:

@@ -97,9 +97,9 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
                  [('observe', 1), ('', 1), ('mirror', 1)])):
             databases.execute(self.url, 'DELETE FROM syncs')
             self.note(*entries)
-            newest = full_syncs.newest(self.database)
+            values = operator.attrgetter(*columns)
             self.assertEqual(
-                expected, [*map(operator.attrgetter(*columns), newest)])
+                expected, [*map(values, full_syncs.newest(self.database))])
 
     def test_old_entries_are_deleted(self):
         """Only the newest entries are kept."""
