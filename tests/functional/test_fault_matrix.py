@@ -15,10 +15,14 @@ import testtools
 from testtools import content
 from testtools import matchers
 
+from nova_aggregate_mirror import causes
+from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database
 from tests import faults
 from tests.unit import servers
@@ -76,10 +80,26 @@ class Fault:
         return self.line or (self.step if self.step[:1].islower() else '')
 
 
-RENEWAL = ('create another application credential, with the role service, '
-           'and set it in [placement]')
-SELECTION = ('correct region_name or valid_interfaces of [placement] in '
-             'nova.conf')
+def caused(make: faults.Make, cause: causes.Cause, party: causes.Party,
+           places: tuple[str, ...] = (STATUS,), **values: str) -> Fault:
+    """Return the row of a cause, whose words are in ``causes`` alone."""
+    return Fault(make, '%s %s' % (party.name, cause.phrase),
+                 cause.step_for(party), places, **values)
+
+
+def account(kind: str) -> causes.Party:
+    """Return placement, as an account of this kind asks it."""
+    return auth.party(servers.make_conf(
+        auth_type=kind, username='mirror'), 'placement')
+
+
+JOURNAL, API_DATABASE = engine.PARTY, connections.PARTY
+PASSWORD, CREDENTIAL = map(account, ('password', 'v3applicationcredential'))
+USED, OTHER = (dataclasses.replace(PASSWORD, name='placement at {%s}' % url)
+               for url in ('placement', 'other'))
+LOGIN, LOGIN_BY_CREDENTIAL = (
+    dataclasses.replace(causes.keystone(party), name='keystone at {keystone}')
+    for party in (PASSWORD, CREDENTIAL))
 REGISTER = 'register it: "openstack service create" if '
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
 APPLY = 'list them by a sync with "--prune --dry-run"; if a host is to stay '
@@ -88,61 +108,45 @@ BRAKED = (APPLY + 'in its aggregates, correct [api_database] connection or, '
           'nova; only if each removal is right, run a sync with "--prune '
           '--force".'
           '\n  %s --prune --dry-run' % SYNCED)
-LOGGED = 'see the log of placement'
-STARTED = ('start placement; if it runs, correct host and port in the URL of '
-           'placement in the catalog')
-WAITING = 'see in the log of %s what it waits for'
+
 PLACEMENT: dict[str, Fault] = {
-    'refuses': Fault(
+    'refuses': caused(
         faults.placement(lambda service: service.refuse()),
-        'placement at {placement} refused the connection', STARTED,
-        (*ASKED, DIFF)),
-    'silent': Fault(
-        faults.silent_placement,
-        'placement at {placement} was silent for', WAITING % 'placement',
-        PATIENT),
-    '503': Fault(
+        causes.REFUSED, USED, (*ASKED, DIFF)),
+    'silent': caused(
+        faults.silent_placement, causes.silent(0), USED, PATIENT),
+    '503': caused(
         faults.placement(lambda service: service.fail_with(503)),
-        'placement at {placement} answered 503 with text/html',
-        'start placement behind that address; if it runs, see its log'),
-    'page': Fault(
+        causes.NO_BACKEND.with_detail('answered 503 with text/html'), USED),
+    'page': caused(
         faults.page,
-        'placement at {other} answered 200 with text/html, which cannot '
-        'be used', 'correct the URL of placement in the catalog; if it is '
-        'right, let placement answer there'),
-    'token': Fault(
-        faults.distrusted,
-        'placement at {placement} answered 401',
-        'let auth_url of [keystone_authtoken] in placement.conf name the '
-        'same keystone, and restart placement'),
-    '500': Fault(
+        causes.UNUSABLE.with_detail('answered 200 with text/html'), OTHER),
+    'token': caused(
+        faults.distrusted, causes.TOKEN.with_detail('answered 401'), USED),
+    '500': caused(
         faults.placement(lambda service: service.fail_with(
             500, provider='/resource_providers')),
-        'placement at {placement} answered 500', LOGGED),
-    'closes': Fault(
+        causes.ANSWERED.with_detail('answered 500'), USED),
+    'closes': caused(
         faults.placement(lambda service: service.drop_connection()),
-        'placement at {placement} closed the connection without an answer',
-        LOGGED),
-    'role': Fault(
-        faults.without_role,
-        'placement at {placement} answered 403',
-        'run "openstack role add --project service --user mirror service"',
-        (STATUS, AGENT, API, DIFF), 'partial', '2 associations to add.'),
+        causes.DISCONNECTED, USED),
+    'role': caused(
+        faults.without_role, causes.ROLE.with_detail('answered 403'), USED,
+        (STATUS, AGENT, API, DIFF), result='partial',
+        client='2 associations to add.'),
     'application credential': Fault(
         faults.secret_without_role, 'placement at {placement} answered 403',
-        RENEWAL),
-    'certificate': Fault(
-        faults.certificate, 'has a certificate that is not accepted: '
-        'self-signed certificate', 'set cafile of [placement] in nova.conf to '
-        'the file of the authority that signed it'),
-    'expired': Fault(
-        faults.expired, 'has a certificate that is not accepted: '
-        'certificate has expired', 'renew the certificate'),
-    'another name': Fault(
-        faults.misnamed, 'has a certificate that is not accepted: '
-        'ip address mismatch, certificate is not valid for \'127.0.0.1\'',
-        'let its certificate have that name; if the URL of placement in the '
-        'catalog should have another host, correct it'),
+        CREDENTIAL.role),
+    'certificate': caused(
+        faults.certificate,
+        causes.certificate_refused(18, 'self-signed certificate'), OTHER),
+    'expired': caused(
+        faults.expired,
+        causes.certificate_refused(10, 'certificate has expired'), OTHER),
+    'another name': caused(
+        faults.misnamed, causes.certificate_refused(
+            64, 'ip address mismatch, certificate is not valid for '
+            '\'127.0.0.1\''), OTHER),
 }
 KEYSTONE: dict[str, Fault] = {
     'refuses': Fault(
@@ -150,38 +154,25 @@ KEYSTONE: dict[str, Fault] = {
         'keystone at http://127.0.0.1:1 refused the connection',
         'start keystone; if it runs, correct host and port in auth_url of '
         '[placement] in nova.conf', ASKED),
-    'silent': Fault(
-        faults.silent_keystone, 'keystone at {keystone} was silent for',
-        WAITING % 'keystone'),
-    'proxy': Fault(
-        faults.proxy, 'keystone at {keystone} is behind the proxy '
-        'http://127.0.0.1:1, which refused the connection',
-        'if this host reaches auth_url of [placement] in nova.conf without a '
-        'proxy, name its host in no_proxy; otherwise correct http_proxy; both '
-        'in the environment of this process'),
-    'password': Fault(
-        faults.another_password,
-        'keystone at {keystone} refused the credentials with 401',
-        'correct username (now mirror), domains, password or project of '
-        '[placement] in nova.conf', ASKED),
-    'application credential': Fault(
-        faults.another_secret,
-        'keystone at {keystone} refused the credentials with 401',
-        'correct the application credential of [placement] in nova.conf'),
-    'region': Fault(
+    'silent': caused(faults.silent_keystone, causes.silent(0), LOGIN),
+    'proxy': caused(
+        faults.proxy, causes.PROXY.with_detail((
+            'http://127.0.0.1:1', causes.REFUSED.phrase)).with_step(
+                'http_proxy'), LOGIN),
+    'password': caused(faults.another_password, causes.LOGIN, LOGIN, ASKED),
+    'application credential': caused(
+        faults.another_secret, causes.LOGIN, LOGIN_BY_CREDENTIAL),
+    'region': caused(
         faults.option('placement', region_name='Elsewhere'),
-        'placement has no endpoint in the catalog for region Elsewhere, '
-        'interface internal,public', SELECTION, (*ASKED, DIFF),
-        client='placement has no endpoint in the catalog for region '
-        'Elsewhere, interface internal'),
+        causes.NO_ENDPOINT.with_detail(
+            ' for region Elsewhere, interface internal,public'), PASSWORD,
+        (*ASKED, DIFF), client='placement has no endpoint in the catalog for '
+        'region Elsewhere, interface internal'),
     'no endpoint': Fault(
         faults.keystone(201, servers.Cloud.token()),
         'placement is not in the catalog',
         'then "openstack endpoint create"', line=REGISTER),
-    'scope': Fault(
-        faults.unscoped, 'placement has no endpoint, because the token has no '
-        'catalog', 'add project_name and project_domain_name to [placement] '
-        'in nova.conf'),
+    'scope': caused(faults.unscoped, causes.NO_CATALOG, PASSWORD),
     'credentials': Fault(
         faults.option('placement', password=None),
         '[placement] has no password', 'Set:\n'
@@ -215,46 +206,25 @@ EMPTY = models.USE_ANOTHER % 'an empty'
 MOVED = 'to another directory, and restart nova-api and the agent'
 MOVING = MOVED + '.\n  mkdir '
 JOURNALS: dict[str, Fault] = {
-    'stopped': Fault(
-        faults.moved(port=1), 'the journal refused the connection',
-        'start the database server; if it runs, correct host and port',
-        (*READERS, DIFF), client='Placement matches nova: '),
-    'host': Fault(
-        faults.moved(host='nowhere.invalid'),
-        'the journal has a host name that does not resolve',
-        'correct the host in'),
-    'database': Fault(
-        faults.moved(database='nothing'),
-        'the journal is on a server that has no database of that name',
-        'correct its name in [aggregate_mirror_database] connection; if it is '
-        'right, create the database, and ' + models.SYNC),
-    'driver': Fault(
-        faults.driven('mysql+nonexistent'),
-        'the journal has a driver that SQLAlchemy does not know',
-        'let [aggregate_mirror_database] connection begin with '
-        'mysql+pymysql:// for MySQL or MariaDB; for PostgreSQL, with '
-        'postgresql+psycopg2:// or postgresql+psycopg://, whichever is '
-        'installed'),
-    'module': Fault(
-        faults.driven('mysql+mysqldb'),
-        'the journal needs the Python module MySQLdb, which is not installed',
-        'let [aggregate_mirror_database] connection begin with '
-        'mysql+pymysql://'),
+    'stopped': caused(
+        faults.moved(port=1), causes.REFUSED, JOURNAL, (*READERS, DIFF),
+        client='Placement matches nova: '),
+    'host': caused(
+        faults.moved(host='nowhere.invalid'), causes.UNRESOLVED, JOURNAL),
+    'database': caused(
+        faults.moved(database='nothing'), causes.ABSENT, JOURNAL),
+    'driver': caused(
+        faults.driven('mysql+nonexistent'), causes.DRIVERLESS, JOURNAL),
+    'module': caused(
+        faults.driven('mysql+mysqldb'), causes.module_missing('MySQLdb'),
+        JOURNAL),
     'no tables': Fault(
         faults.without_tables, 'the journal has no tables; this release needs '
         'version 0001', 'Run once, on one controller:\n  ' + faults.MANAGE
         + 'db sync', READERS),
-    'reader': Fault(
-        faults.reader, 'the journal refused the user a right that is required',
-        'grant all rights on the database to the user', (STATUS, API)),
-    'replica': Fault(
-        faults.replica, 'the journal is read-only',
-        'let it accept writes or, if it is a replica, set the host in '
-        '[aggregate_mirror_database] connection to its primary'),
-    'password': Fault(
-        faults.wrong_password, 'the journal refused the user or the password',
-        'correct user and password in [aggregate_mirror_database] connection; '
-        'if they are right, let that user connect from this host'),
+    'reader': caused(faults.reader, causes.RIGHTS, JOURNAL, (STATUS, API)),
+    'replica': caused(faults.replica, causes.READ_ONLY, JOURNAL),
+    'password': caused(faults.wrong_password, causes.PASSWORD, JOURNAL),
     'wiki': Fault(
         faults.altered('DROP TABLE dirty', 'CREATE TABLE wiki (id INT)'),
         'is not a journal: it has tables such as wiki, but no table dirty',
@@ -278,10 +248,9 @@ JOURNALS: dict[str, Fault] = {
         faults.restored(faults.JOURNAL, connection='sqlite://'),
         'connection is a database in memory, which no other process can read',
         'name a file, such as '),
-    'parameter': Fault(
+    'parameter': caused(
         faults.moved(query={'charset': 'nonsense'}),
-        'the journal has a URL that the driver pymysql cannot use',
-        'correct or remove charset in [aggregate_mirror_database] connection'),
+        causes.url_unusable('pymysql', 'charset', ''), JOURNAL),
     'damaged': Fault(
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
         MOVING, line=MOVED),
@@ -304,21 +273,16 @@ NOVA: dict[str, Fault] = {
         'the servers; otherwise correct '
         'region_name or valid_interfaces of [placement] in nova.conf',
         (*COMPARED, EXPLAIN, DIFF)),
-    'stopped': Fault(
+    'stopped': caused(
         faults.restored('api_database', connection=faults.REFUSED),
-        'nova\'s API database refused the connection',
-        'start the database server; if it runs, correct host and port',
-        NOVA_READ),
-    'no tables': Fault(
-        faults.without_nova,
-        'nova\'s API database lacks the table',
-        'correct the name of the database in [api_database] connection; if '
-        'it is right, run "nova-manage api_db sync"', NOVA_READ),
+        causes.REFUSED, API_DATABASE, NOVA_READ),
+    'no tables': caused(
+        faults.without_nova, causes.lacking(causes.TABLE, 'table'),
+        API_DATABASE, NOVA_READ),
     'cell': Fault(
-        faults.cell, 'refused the connection',
-        'start the database server; if it runs, correct host and port in '
-        'database_connection of the cell mapping', (*NOVA_READ, AGENT, API),
-        'partial'),
+        faults.cell, causes.REFUSED.phrase,
+        causes.REFUSED.step_for(causes.cell('cell2')),
+        (*NOVA_READ, AGENT, API), 'partial'),
     'unmapped': Fault(
         faults.unmapped, 'host host1: no host mapping',
         database.MAP, COMPARED, 'partial'),
