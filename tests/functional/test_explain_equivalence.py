@@ -61,9 +61,8 @@ class EquivalenceTest(explaining.ExplainingTest):
     def setUp(self):
         super().setUp()
         self.flags(track_instance_changes=False, group='filter_scheduler')
-        flavors = {name: self._create_flavor(
-            name=name, memory_mb=64, vcpu=1, disk=1, ephemeral=0,
-            extra_spec=extra_specs) for name, extra_specs in FLAVORS.items()}
+        flavors = {name: self.flavor(name, **extra_specs)
+                   for name, extra_specs in FLAVORS.items()}
         self.aggregates = [self.aggregate('a%d' % number)
                            for number in range(3)]
         self.uuids = list(map(self.uuid, self.aggregates))

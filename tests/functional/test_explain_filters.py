@@ -73,9 +73,7 @@ class TestNuma(explaining.ExplainingTest):
         """The detail distinguishes too few cells from none."""
         self.report('two', topology({0, 1}, {2, 3}))
         self.report('one', topology({0, 1, 2, 3}))
-        wanted = self._create_flavor(
-            memory_mb=64, vcpu=2, disk=1, ephemeral=0,
-            extra_spec={'hw:numa_nodes': '2'})
+        wanted = self.flavor(vcpus=2, **{'hw:numa_nodes': '2'})
         answer = self.compared_flavor(wanted)
         unable = 'unable to fit the NUMA topology'
         self.assertEqual({'two': 'acceptable', 'one': unable, 'flat': unable},
@@ -124,27 +122,21 @@ class TestCells(explaining.ExplainingTest):
             server, instance_actions.MIGRATE, 'cold_migrate')
 
     def test_cell_that_is_disabled(self):
-        """Enabled again, as the step says, its hosts are used."""
-        def set_disabled(disabled):
-            cell = self.cell_mappings['cell2']
+        """Nova leaves it out for creations, but not for moves.
+
+        Enabled again, as the step says, its hosts are used.
+        """
+        server = self.boot(host='first')
+        cell = self.cell_mappings['cell1']
+        for disabled, reason in ((True, 'in a disabled cell'),
+                                 (False, 'acceptable')):
             # Nova's command would refuse the URLs of nova's fixtures.
             cell.disabled = disabled
             cell.save()
-            return self.compared_flavor(self.wanted)
-
-        self.assertEqual({
-            'first': 'acceptable', 'second': 'acceptable',
-            'far': 'in a disabled cell'}, self.reasons(set_disabled(True)))
-        self.assertEqual(3, len(set_disabled(False).acceptable))
-
-    def test_move_in_a_cell_that_is_disabled(self):
-        """Only for a creation nova leaves the cell out."""
-        server = self.boot(host='first')
-        cell = self.cell_mappings['cell1']
-        cell.disabled = True
-        cell.save()
-        self.assertEqual(
-            'acceptable', self.reasons(
+            self.assertEqual(
+                {'first': reason, 'second': reason, 'far': 'acceptable'},
+                self.reasons(self.compared_flavor(self.wanted)))
+            self.assertEqual('acceptable', self.reasons(
                 self.compared_server(server, 'migrate'))['second'])
 
     def test_placement_that_fails_a_request_filter(self):

@@ -55,13 +55,6 @@ class FillingTest(explaining.ExplainingTest):
         self.become(server, status='ACTIVE')
         return server['id']
 
-    def resources(self, **amounts):
-        """Create a flavor that requests these."""
-        return self._create_flavor(
-            name='-'.join(amounts), memory_mb=64, vcpu=1, disk=1, ephemeral=0,
-            extra_spec={'resources:' + name: str(amount)
-                        for name, amount in amounts.items()})
-
     def predicted(self, operation='', order='name'):
         """Return where the servers of the first host would go."""
         return emptying.explain(
@@ -109,8 +102,7 @@ class TestTogether(FillingTest):
     def test_two_servers_and_one_gap(self):
         """The larger one goes first, or by name; the other finds no host."""
         self.server('a')
-        self.server('b', self._create_flavor(
-            name='large', memory_mb=128, vcpu=2, disk=1, ephemeral=0))
+        self.server('b', self.flavor('large', 128, 2))
         self.reserve('h3', 'VCPU')
         inventory = self._get_provider_inventory(
             self._get_provider_uuid_by_host('h2'))['VCPU']
@@ -222,34 +214,27 @@ class TestServers(FillingTest):
         self.assertIn(
             str(nova_exception.InstanceEvacuateNotSupported()), str(error))
 
-    def test_filter_that_fails(self):
-        """Nova fails each request; the answer names the filter."""
-        self.server('a')
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'nova.scheduler.filters.compute_filter.ComputeFilter.host_passes',
-            lambda *_arguments: {}['missing']))
-        [found] = self.predicted()
-        self.assertEqual("ComputeFilter raises KeyError: 'missing'",
-                         found.reason)
-
 
 class TestAll(FillingTest):
 
-    def filled(self, flavor):
+    def setUp(self):
+        super().setUp()
+        self.wanted = self.flavor('parts', **{'resources:' + PARTS: '1'})
+
+    def filled(self):
         return self.explain(self.described(
-            flavor, count=explanation.MAX_SERVERS))
+            'parts', count=explanation.MAX_SERVERS))
 
     def test_until_nothing_is_left(self):
         """The number is that of the servers that nova then creates."""
         self.provide('h1', PARTS, 2)
         self.provide('h3', PARTS, 3)
-        flavor = self.resources(**{PARTS: 1})
-        answer = self.filled(PARTS)
+        answer = self.filled()
         self.assertEqual(
             '5 more; then CUSTOM_PARTS on 2 of 3 hosts, 1 have no '
             'CUSTOM_PARTS', explanation.sentence(answer))
         created = []
-        while self.boot(flavor_id=flavor)['status'] == 'ACTIVE':
+        while self.boot(flavor_id=self.wanted)['status'] == 'ACTIVE':
             created.append(1)
         self.assertEqual(5, len(created))
         self.assertEqual({'nova': 5}, answer.zones)
@@ -258,16 +243,14 @@ class TestAll(FillingTest):
         """Nova-conductor fails the servers that get it."""
         for host in 'h1', 'h3':
             self.provide(host, PARTS, 2)
-        self.resources(**{PARTS: 1})
         objects.HostMapping.get_by_host(self.context, 'h3').destroy()
-        answer = self.filled(PARTS)
+        answer = self.filled()
         self.assertEqual(['h1', 'h1'], answer.placed)
         self.assertEqual({PARTS: 1, 'no host mapping': 1}, answer.ran_out)
 
     def test_time_passes(self):
         """Nova-computes that were up stay so, however long it takes."""
         self.provide('h1', PARTS, 20)
-        self.resources(**{PARTS: 1})
         clock = self.useFixture(fixture.TimeFixture())
         passing = compute_filter.ComputeFilter.host_passes
 
@@ -278,12 +261,11 @@ class TestAll(FillingTest):
         self.useFixture(base_fixtures.MonkeyPatch(
             'nova.scheduler.filters.compute_filter.ComputeFilter.host_passes',
             slow))
-        self.assertEqual(10, self.filled(PARTS).count)
+        self.assertEqual(10, self.filled().count)
 
     def test_filter_that_fails_later(self):
         """Its failure is the answer: nova fails the request in the end."""
         self.provide('h1', PARTS, 20)
-        self.resources(**{PARTS: 1})
         passing, calls = compute_filter.ComputeFilter.host_passes, []
 
         def failing(*arguments):
@@ -296,4 +278,4 @@ class TestAll(FillingTest):
             'nova.scheduler.filters.compute_filter.ComputeFilter.host_passes',
             failing))
         self.assertEqual("ComputeFilter raises KeyError: 'missing'",
-                         self.filled(PARTS).failure)
+                         self.filled().failure)

@@ -37,9 +37,8 @@ class TestStaleAssociation(IsolationTest):
         """The server is created on, and moves to, hosts of the aggregate."""
         fast = self.aggregate('fast', [RIGHT, SPARE], ssd='true',
                               availability_zone='east')
-        small, large = (self._create_flavor(
-            memory_mb=memory, vcpu=1, disk=1, ephemeral=0,
-            extra_spec=cloud.SSD) for memory in (64, 96))
+        small, large = (self.flavor(name, memory, **cloud.SSD)
+                        for name, memory in (('small', 64), ('large', 96)))
         self.set_aggregates(WRONG, self.uuid(fast))
         server = self.boot(flavor_id=small, az='east')
         self.assert_lands(server, RIGHT)

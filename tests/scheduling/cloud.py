@@ -99,9 +99,10 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
         self.admin_api.post_aggregate_action(
             aggregate, {'remove_host': {'host': host}})
 
-    def flavor(self, **extra_specs: str) -> str:
+    def flavor(self, name: str = 'm1.tested', memory: int = 64,
+               vcpus: int = 1, **extra_specs: str) -> str:
         return self._create_flavor(
-            name='m1.tested', memory_mb=64, vcpu=1, disk=1, ephemeral=0,
+            name=name, memory_mb=memory, vcpu=vcpus, disk=1, ephemeral=0,
             extra_spec=extra_specs)
 
     def boot(self, **wanted: Any) -> Any:

@@ -7,8 +7,8 @@ from tests.cloud.integration import tool
 # Of each kind; none of them restarts nova-scheduler.
 SELECTED = ('no-vcpu', 'trait', 'group-trait', 'disabled', 'not-in-zone',
             'forced', 'anti-affinity', 'migrate', 'other-segment',
-            'cell-down', 'group-room', 'name-conflict', 'no-policy', 'units',
-            'unknown-class', 'unknown-trait')
+            'cell-down', 'group-room', 'name-conflict', 'no-policy',
+            'pci-alias', 'units', 'unknown-class', 'unknown-trait')
 
 
 class TestSituations(base.TestCase):
