@@ -228,15 +228,6 @@ class TestManyProcesses(DatabaseTest):
         self.assertEqual({'aggregate-%d' % turn for turn in range(TURNS)},
                          set(self.ledger.entries()))
 
-    def test_row_is_closed_once(self) -> None:
-        """A row that many processes close at once is closed only once."""
-        ids = [self.record().id for _ in range(40)]
-
-        def close(_number: int) -> int:
-            return self.open().rows.close(ids)
-
-        self.assertEqual(len(ids), sum(processes.at_once(PROCESSES, close)))
-
     def test_ledger_by_many_at_once(self) -> None:
         """The same UUIDs are entered once, and no mark is lost."""
         uuids = {str(uuid.UUID(int=number)) for number in range(300)}

@@ -101,16 +101,6 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.assertEqual([], self.step(4))
         self.assertEqual(1, len(self.messages.output.splitlines()))
 
-    def test_locked_row_of_a_running_call(self) -> None:
-        """The others are recorded as mirrored."""
-        rows = self.add('h1', 'h2', 'h3', running=True)
-        self.step()
-        self.lock(rows[1])
-        self.step(2 * self.conf.aggregate_mirror.inline_timeout)
-        self.assertEqual([False, True, False], [
-            row.mirrored_at is None for row in sorted(
-                self.rows.all(), key=lambda row: row.dirty.host)])
-
     def test_locked_table(self) -> None:
         """Nothing is lost: its rows are closed when the lock is gone."""
         self.add('h1', 'h2')
@@ -121,17 +111,4 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.locker.rollback()
         if self.kind == 'mysql':
             self.locker.exec_driver_sql('UNLOCK TABLES')
-        self.assertEqual([], self.step())
-
-    def test_table_that_can_only_be_read(self) -> None:
-        """What is mirrored meanwhile is closed when the lock is gone."""
-        if self.kind == 'mysql':
-            self.skipTest('on MySQL a read lock is a row lock')
-        self.add('h1', 'h2', 'h3')
-        self.locker.exec_driver_sql('LOCK TABLE dirty IN EXCLUSIVE MODE')
-        self.assertEqual(3, len(self.step()))
-        self.assertEqual(3, self.mirrored())
-        self.locker.rollback()
-        for _step in range(3):
-            self.step(5)
         self.assertEqual([], self.step())
