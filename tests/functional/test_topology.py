@@ -3,8 +3,6 @@
 
 import dataclasses
 
-import fixtures as base_fixtures
-from nova import objects
 import testtools
 
 from nova_aggregate_mirror.journal import store
@@ -116,29 +114,3 @@ class TestProvider(TopologyTest):
         self.cloud.sync()
         self.assertEqual(frozenset(),
                          self.cloud.placement.aggregates(self.node))
-
-    def test_host_that_is_added_while_it_is_removed(self) -> None:
-        """Nova's response is unchanged, and placement is in sync.
-
-        Nova removes the host from its database, does not find it in the
-        aggregate that it has read before, and answers 500.
-        """
-        read = objects.Aggregate.get_by_id
-        outcomes: list[fixtures.Outcome] = []
-
-        def read_and_add(_class, context, number):
-            aggregate = read(context, number)
-            if not outcomes:
-                outcomes.append(ADDED)
-                outcomes[0] = self.cloud.add_host(self.aggregate, self.host)
-            return aggregate
-
-        log = self.useFixture(base_fixtures.FakeLogger('nova.api'))
-        with base_fixtures.MonkeyPatch(
-                'nova.objects.Aggregate.get_by_id', read_and_add):
-            removed = self.cloud.remove_host(self.aggregate, self.host)
-        self.assertIn('ValueError', log.output)
-        self.assertEqual(200, outcomes[0].status)
-        self.assertEqual((500, False, True), (
-            removed.status, removed.member, removed.mirrored))
-        self.assertEqual([], self.cloud.drift())
