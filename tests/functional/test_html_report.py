@@ -3,7 +3,6 @@
 
 import pathlib
 import signal
-import sqlite3
 
 import fixtures as base_fixtures
 from oslo_utils import uuidutils
@@ -154,16 +153,6 @@ class TestOutage(ReportTest):
         self.report(255)
         done = self.run_command('report', '--html', str(self.file))
         self.assertIn('cannot use /proc', done.stderr.splitlines()[-1])
-
-    def test_journal_that_is_not_complete(self):
-        """A read-only command does not migrate it."""
-        path = existing.sqlite_file(fixtures.CONF)
-        with sqlite3.connect(path) as database:
-            database.execute('DELETE FROM alembic_version')
-        self.assertIn('incomplete tables', self.report(7))
-        with sqlite3.connect(path) as database:
-            self.assertEqual([], database.execute(
-                'SELECT version_num FROM alembic_version').fetchall())
 
 
 class TestFile(ReportTest):

@@ -128,14 +128,6 @@ class TestRead(SourceTest):
         self.assertEqual(source.Scope(self.zone.uuid),
                          self.source.scope(self.zone.id))
 
-    def test_more_hosts_than_one_query_takes(self):
-        """Long lists are read in batches."""
-        host = self.host('h1', self.zone)
-        names = ['x%d' % number for number in range(1200)] + ['h1']
-        uuids = [uuidutils.generate_uuid() for _ in range(1200)]
-        self.assertEqual({host.nodes[0]},
-                         set(self.source.read(names, uuids, uuids).nodes))
-
 
 class TestCells(SourceTest):
 
