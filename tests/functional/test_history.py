@@ -137,10 +137,6 @@ class TestCommand(test_sync_command.SyncTest):
         super().setUp()
         self.database = self.journal.database
 
-    def syncs(self, *columns):
-        return [tuple(getattr(one, column) for column in columns)
-                for one in full_syncs.newest(self.database)]
-
     def test_run_is_written_and_a_preview_is_not(self):
         """The entry has the command, the figures and each removal."""
         self.host('h1')
@@ -153,12 +149,14 @@ class TestCommand(test_sync_command.SyncTest):
         self.assertEqual([], full_syncs.newest(self.database))
         self.sync()
         self.sync('--prune', '--force', '--host', 'stale')
+        newest = last, first = full_syncs.newest(self.database)
+        figures = operator.attrgetter(
+            'command', 'added', 'removed', 'stale', 'failed', 'status')
         self.assertEqual([
             ('placement sync_aggregates --prune --force --host stale',
              0, 2, 0, 0, 0),
-            ('placement sync_aggregates', 1, 0, 2, 1, 6)], self.syncs(
-                'command', 'added', 'removed', 'stale', 'failed', 'status'))
-        last, first = full_syncs.newest(self.database)
+            ('placement sync_aggregates', 1, 0, 2, 1, 6)],
+            [*map(figures, newest)])
         text = 'host stale (provider %s): aggregate ' % stale.nodes[0]
         self.assertEqual({text + 'zone (%s)' % self.zone.uuid,
                           text + 'deleted (%s)' % gone},

@@ -43,12 +43,12 @@ class ManageTest(testtools.TestCase):
         self.assertNotIn(placement_service.TOKEN, done.stdout + done.stderr)
         return done
 
-    def start(self, *argv, **options):
+    def start(self, *argv):
         """Start a command, which the test kills if it runs until its end."""
         process = subprocess.Popen(
             [commands.script(commands.MANAGE), '--config-file',
              str(self.conf), *argv], text=True, stdout=subprocess.PIPE,
-            **{'stderr': subprocess.PIPE, **options})
+            stderr=subprocess.PIPE)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process

@@ -165,15 +165,6 @@ class NovaApiTest(testtools.TestCase):
             self.assertIn(reason, '\n'.join(ended.lines('ERROR')))
         self.assertEqual((1, []), (self.mirrored_nodes(), self.rows()))
 
-    def assert_no_journal(self, ended: Ended) -> None:
-        """Assert mirroring, with one ERROR per operation."""
-        self.assert_served(ended)
-        self.assertEqual(2, self.mirrored_nodes())
-        # Two hosts added, one host removed, one aggregate deleted.
-        self.assertEqual(4, len(ended.lines('ERROR')))
-        for line in ended.lines('ERROR'):
-            self.assertIn(': the journal ', line)
-
 
 class InstallationTest(NovaApiTest):
 
@@ -199,8 +190,13 @@ class BrokenPackageTest(NovaApiTest):
 
     def test_dependency_missing(self) -> None:
         """Without a library that only the journal needs, nova is mirrored."""
-        self.assert_no_journal(
-            self.serve(('broken_import', 'alembic', 'ImportError')))
+        ended = self.serve(('broken_import', 'alembic', 'ImportError'))
+        self.assert_served(ended)
+        self.assertEqual(2, self.mirrored_nodes())
+        # Two hosts added, one host removed, one aggregate deleted.
+        self.assertEqual(4, len(ended.lines('ERROR')))
+        for line in ended.lines('ERROR'):
+            self.assertIn(': the journal ', line)
 
     def test_package_broken(self) -> None:
         """A broken module that loads the hooks leaves nova unchanged."""

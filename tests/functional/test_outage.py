@@ -29,14 +29,10 @@ REFUSED: dict[str, Fault] = {
     'a page of a proxy': lambda placement: placement.answer_with_a_page(),
     'garbage': lambda placement: placement.answer_with_garbage(),
 }
-STATUS: dict[str, Fault] = {
-    str(code): _status(code)
-    for code in (401, 403, 404, 429, 500, 502, 503, 504)}
-PUT_STATUS: dict[str, Fault] = {
-    'PUT %d' % code: _status(code, 'PUT')
-    for code in (401, 403, 404, 429, 500, 502, 503, 504)}
+CODES = 401, 403, 404, 429, 500, 502, 503, 504
 NEVER_MIRRORED: dict[str, Fault] = {
-    **REFUSED, **STATUS, **PUT_STATUS,
+    **REFUSED, **{str(code): _status(code) for code in CODES},
+    **{'PUT %d' % code: _status(code, 'PUT') for code in CODES},
     'PUT lost': lambda placement: placement.drop_connection(),
     'conflict for ever': lambda placement: placement.conflict()}
 
@@ -65,11 +61,6 @@ class OutageTest(testtools.TestCase):
         aggregate = self.cloud.create_aggregate(
             'aggregate%d' % self.count, 'east')
         return aggregate, self.cloud.create_host('host%d' % self.count)
-
-    def _wait_for(self, seconds: float) -> None:
-        """Limit how long a call waits for placement."""
-        self.cloud.nova.conf.config(inline_timeout=seconds,
-                                    group='aggregate_mirror')
 
     def _during(self, fault: Fault, aggregate: fixtures.Aggregate,
                 host: fixtures.Host, remove: bool = False) -> fixtures.Outcome:
@@ -166,7 +157,8 @@ class MirroredOutageTest(OutageTest):
     def test_a_call_is_bounded_when_placement_hangs_or_trickles(self) -> None:
         """A user waits ``inline_timeout`` at most, also for a deletion."""
         # A busy machine needs some of it for the databases.
-        self._wait_for(patience.seconds(2))
+        self.cloud.nova.conf.config(inline_timeout=patience.seconds(2),
+                                    group='aggregate_mirror')
         for fault in (lambda placement: placement.hang(),
                       lambda placement: placement.hang(('PUT',)),
                       lambda placement: placement.trickle()):

@@ -51,20 +51,9 @@ URLS = (
     'nosuchdatabase://nova:%s@127.0.0.1:1/nova' % IN_URL,
     'nova:%s@127.0.0.1:1/nova' % IN_URL,
 )
-CONF = """
-[DEFAULT]
-debug = true
-default_log_levels =
-state_path = %(folder)s
-[api_database]
-connection = %(url)s
-max_retries = 0
-[database]
-connection = %(url)s
-max_retries = 0
-[aggregate_mirror_database]
-connection = %(url)s
-"""
+CONF = '[DEFAULT]\ndebug = true\ndefault_log_levels =\nstate_path = %s\n'
+DATABASE = '[%s]\nconnection = %s\nmax_retries = 0\n'
+DATABASES = 'api_database', 'database', 'aggregate_mirror_database'
 
 
 class Echo(servers.Cloud):
@@ -277,7 +266,8 @@ class TestCommands(SecretsTest):
         for url, (status, module, *argv) in itertools.product(URLS, (
                 (2, commands.STATUS, 'upgrade', 'check', '--json'),
                 (255, commands.MANAGE, 'placement', 'sync_aggregates'))):
-            path.write_text(CONF % {'folder': path.parent, 'url': url})
+            path.write_text(CONF % path.parent + ''.join(
+                DATABASE % (section, url) for section in DATABASES))
             done = commands.run(module, ['--config-file', str(path), *argv])
             self.see('output of ' + module, done.stdout + done.stderr)
             self.assertEqual(status, done.returncode, url)

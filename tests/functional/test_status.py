@@ -69,12 +69,6 @@ class StatusTest(servers.LoopbackTestCase):
             name for name, row in rows.items() if row.result != SUCCESS}, rows)
         return rows
 
-    def assert_row(self, result: int, row: Row, *texts: str) -> None:
-        """Assert the result of a check and texts in its details."""
-        self.assertEqual(result, row.result, row)
-        for text in texts:
-            self.assertIn(text, row.details)
-
     def member(self, aggregate: fixtures.Aggregate, name: str,
                mirrored: bool = True) -> fixtures.Host:
         """Add a host to an aggregate in nova, and optionally in placement."""
@@ -160,7 +154,8 @@ class TestStatus(StatusTest):
             'Aggregate metadata': 'filter_tenant_id of aggregate licensed'}
         rows = self.rows(WARNING, *expected)
         for name, text in expected.items():
-            self.assert_row(WARNING, rows[name], text)
+            self.assertEqual(WARNING, rows[name].result, rows[name])
+            self.assertIn(text, rows[name].details)
         # Both keys are read once the printed lines are set.
         lines = rows['Aggregate metadata'].details.splitlines()
         enabled = [line.strip() for line in lines if 'enabled_filters' in line]

@@ -115,10 +115,8 @@ class TestPreview(SyncTest):
         plan = self.plan('--dry-run', '--no-prune', status=7)
         self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'stale'))
         self.assertTrue(plan['stale'][0]['kept'])
-        shown = self.sync('--dry-run').stdout
-        self.assertIn('to remove', shown)
-        self.assertIn('reach one whose association is stale.\n', shown)
-        self.assertIn('1 association to remove.', shown)
+        self.assertIn('1 association to remove.',
+                      self.sync('--dry-run').stdout)
 
 
 class TestScope(SyncTest):
