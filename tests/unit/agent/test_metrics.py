@@ -44,6 +44,10 @@ class TestMetrics(testtools.TestCase):
         self.metrics = metrics.Metrics(now=lambda: 1234.5,
                                        clock=lambda: self.clock)
         self.server = self.serve()
+        # Prometheus sends a request every few seconds, for years.
+        errors = self.useFixture(fixtures.MonkeyPatch(
+            'sys.stderr', io.StringIO())).new_value
+        self.addCleanup(lambda: self.assertEqual('', errors.getvalue()))
 
     def serve(self, limits=lambda: LIMITS, address='127.0.0.1',
               client_timeout=metrics_server.CLIENT_TIMEOUT):
@@ -55,10 +59,12 @@ class TestMetrics(testtools.TestCase):
         self.addCleanup(server.close)
         return server
 
-    def connect(self, server):
+    def connect(self, server=None):
         """Return a client that has sent nothing."""
-        return socket.create_connection(
-            ('127.0.0.1', server.port), timeout=PATIENCE)
+        client = socket.create_connection(
+            ('127.0.0.1', (server or self.server).port), timeout=PATIENCE)
+        self.addCleanup(client.close)
+        return client
 
     def ask(self, path, method='GET', host='127.0.0.1', server=None):
         """Return status and body of a response."""
@@ -112,25 +118,23 @@ class TestMetrics(testtools.TestCase):
         self.metrics.observe_drain('unavailable', 5.0, 0, 0)
         self.metrics.observe_sync('success', 2.0, 5, 2, drift=DRIFT,
                                   conflicts=6)
+        expected = {
+            ('converge_duration_seconds_count', 'success'): 1,
+            ('converge_duration_seconds_sum', 'unavailable'): 5,
+            ('sync_duration_seconds_sum', 'success'): 2,
+            ('associations_added_total', 'drain'): 3,
+            ('associations_removed_total', 'drain'): 1,
+            ('placement_conflicts_total', 'drain'): 4,
+            ('placement_conflicts_total', 'sync'): 6,
+            ('associations_added_total', 'sync'): 5,
+            ('associations_removed_total', 'sync'): 2,
+            ('drift_associations', 'missing', 'az1'): 3,
+            ('drift_associations', 'stale', 'az1'): 1,
+            ('drift_associations', 'stale', ''): 0, ('brake_tripped',): 0,
+            ('last_success_timestamp_seconds', 'drain'): 1234.5,
+            ('last_success_timestamp_seconds', 'sync'): 1234.5}
         figures = self.figures()
-        self.assertEqual(1, figures['converge_duration_seconds_count',
-                                    'success'])
-        self.assertEqual(5, figures['converge_duration_seconds_sum',
-                                    'unavailable'])
-        self.assertEqual(2, figures['sync_duration_seconds_sum', 'success'])
-        self.assertEqual(3, figures['associations_added_total', 'drain'])
-        self.assertEqual(1, figures['associations_removed_total', 'drain'])
-        self.assertEqual(4, figures['placement_conflicts_total', 'drain'])
-        self.assertEqual(6, figures['placement_conflicts_total', 'sync'])
-        self.assertEqual(5, figures['associations_added_total', 'sync'])
-        self.assertEqual(2, figures['associations_removed_total', 'sync'])
-        self.assertEqual(3, figures['drift_associations', 'missing', 'az1'])
-        self.assertEqual(1, figures['drift_associations', 'stale', 'az1'])
-        self.assertEqual(0, figures['drift_associations', 'stale', ''])
-        self.assertEqual(0, figures['brake_tripped',])
-        for loop in ('drain', 'sync'):
-            self.assertEqual(
-                1234.5, figures['last_success_timestamp_seconds', loop])
+        self.assertEqual(expected, {key: figures[key] for key in expected})
 
     def test_region(self):
         """Each sample has it, and none is the time of its creation."""
@@ -327,11 +331,10 @@ class TestMetrics(testtools.TestCase):
 
     def raw(self, method, path):
         """Return all bytes of a response."""
-        with socket.create_connection(('127.0.0.1', self.server.port),
-                                      timeout=PATIENCE) as client:
-            client.sendall(b'%s %s HTTP/1.0\r\n\r\n' % (
-                method.encode(), path.encode()))
-            return b''.join(iter(lambda: client.recv(65536), b''))
+        client = self.connect()
+        client.sendall(b'%s %s HTTP/1.0\r\n\r\n' % (
+            method.encode(), path.encode()))
+        return self.rest(client)
 
     def test_idle_clients_do_not_use_up_threads_and_descriptors(self):
         """/healthz answers despite 1000 clients that are not overdue."""
@@ -348,9 +351,7 @@ class TestMetrics(testtools.TestCase):
             'threading.Thread.start',
             lambda thread: threads.append(thread) or start(thread)))
         for number in range(1000):
-            clients.append(socket.create_connection(
-                ('127.0.0.1', server.port)))
-            self.addCleanup(clients[-1].close)
+            clients.append(self.connect(server))
             clients[-1].sendall(UNFINISHED[number % len(UNFINISHED)])
         self.assertEqual(200, self.ask('/healthz', server=server)[0])
         self.assertEqual([], threads)
@@ -364,22 +365,13 @@ class TestMetrics(testtools.TestCase):
                 ((b'GET /metr', b'ics HTTP/1.0\r\n', b'\r\n'), False),
                 ((b'GET /metrics HTTP/1.0\n', b'\n'), False),
                 ((b'GET /metrics HTTP/1.0\r\n',), True)):
-            with socket.create_connection(
-                    ('127.0.0.1', self.server.port), timeout=30) as client:
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                for part in parts:
-                    client.sendall(part)
-                if end:
-                    client.shutdown(socket.SHUT_WR)
-                self.assertIn(b' 200 OK', client.recv(4096))
-
-    def test_client_that_makes_room(self):
-        """It is disconnected, and the next one is answered."""
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.agent.metrics_server.MOST_CLIENTS', 1))
-        with self.connect(self.server) as client:
-            self.assertEqual(200, self.ask('/metrics')[0])
-            self.assertEqual(b'', client.recv(1))
+            client = self.connect()
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for part in parts:
+                client.sendall(part)
+            if end:
+                client.shutdown(socket.SHUT_WR)
+            self.assertIn(b' 200 OK', client.recv(4096))
 
     def test_no_descriptor_is_left(self):
         """Clients are answered meanwhile, and further ones afterwards."""
@@ -397,16 +389,15 @@ class TestMetrics(testtools.TestCase):
                 refused.set()
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-        with self.connect(self.server) as early:
-            self.ask('/metrics')
-            with fixtures.MonkeyPatch('socket.socket.accept', refuse):
-                late = self.connect(self.server)
-                self.addCleanup(late.close)
-                early.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
-                self.assertIn(b' 200 OK', early.recv(4096))
-                self.assertTrue(refused.wait(PATIENCE))
-            late.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
-            self.assertIn(b' 200 OK', late.recv(4096))
+        early = self.connect()
+        self.ask('/metrics')
+        with fixtures.MonkeyPatch('socket.socket.accept', refuse):
+            late = self.connect()
+            early.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+            self.assertIn(b' 200 OK', early.recv(4096))
+            self.assertTrue(refused.wait(PATIENCE))
+        late.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+        self.assertIn(b' 200 OK', late.recv(4096))
         self.assertEqual(['refuse', 'pause', 'refuse'], steps[:3])
 
     def test_client_that_resets_its_connection(self):
@@ -426,27 +417,25 @@ class TestMetrics(testtools.TestCase):
 
     def test_request_that_is_too_long(self):
         """The client is disconnected, which may reset the connection."""
-        with socket.create_connection(
-                ('127.0.0.1', self.server.port), timeout=30) as client:
-            with contextlib.suppress(ConnectionError):
-                client.sendall(b'G' * 2 * metrics_server.LONGEST_REQUEST)
-                self.assertEqual(b'', client.recv(1))
+        client = self.connect()
+        with contextlib.suppress(ConnectionError):
+            client.sendall(b'G' * 2 * metrics_server.LONGEST_REQUEST)
+            self.assertEqual(b'', client.recv(1))
         self.assertEqual(200, self.ask('/metrics')[0])
 
     def test_client_that_trickles_is_let_go(self):
         """Time is counted from the start of a connection, not per byte."""
-        server = self.serve(client_timeout=0.2)
-        with socket.create_connection(('127.0.0.1', server.port)) as client:
-            client.settimeout(0.01)
-            for _ in range(100 * PATIENCE):
-                try:
-                    client.sendall(b'G')
-                    if not client.recv(1):
-                        return
-                except TimeoutError:
-                    continue
-                except OSError:
+        client = self.connect(self.serve(client_timeout=0.2))
+        client.settimeout(0.01)
+        for _ in range(100 * PATIENCE):
+            try:
+                client.sendall(b'G')
+                if not client.recv(1):
                     return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
         self.fail('The client was not disconnected')
 
     def serve_long_answers(self, **options):
@@ -476,11 +465,8 @@ class TestMetrics(testtools.TestCase):
         """Only clients that have not sent their request make room."""
         server = self.serve_long_answers(client_timeout=3600)
         client = self.slow_client(server)
-        idle = []
-        for _ in range(2 * metrics_server.MOST_CLIENTS):
-            idle.append(socket.create_connection(
-                ('127.0.0.1', server.port), timeout=PATIENCE))
-            self.addCleanup(idle[-1].close)
+        idle = [self.connect(server)
+                for _ in range(2 * metrics_server.MOST_CLIENTS)]
         # The first had to make room for the last.
         self.assertEqual(b'', idle[0].recv(1))
         self.assertEqual(200, self.ask('/metrics', server=server)[0])
@@ -535,37 +521,23 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(200, self.ask('/metrics')[0])
 
     def test_silent_client_is_let_go(self):
-        """It is disconnected after a timeout, and nothing is logged."""
-        errors = self.useFixture(fixtures.MonkeyPatch(
-            'sys.stderr', io.StringIO())).new_value
+        """It is disconnected after a timeout."""
         server = self.serve(client_timeout=1)
         for sent in (b'', b'GET /metr', b'GET /metrics HTTP/1.1\r\nAccept'):
-            with socket.create_connection(('127.0.0.1', server.port),
-                                          timeout=PATIENCE) as client:
-                client.sendall(sent)
-                self.assertEqual(b'', client.recv(1))
-        self.assertEqual('', errors.getvalue())
-
-    def test_answers_leave_no_line_behind(self):
-        """Prometheus sends a request every few seconds, for years."""
-        errors = self.useFixture(fixtures.MonkeyPatch(
-            'sys.stderr', io.StringIO())).new_value
-        for path in ('/metrics', '/healthz', '/'):
-            self.ask(path)
-        self.assertEqual('', errors.getvalue())
+            client = self.connect(server)
+            client.sendall(sent)
+            self.assertEqual(b'', client.recv(1))
 
     def test_metrics_that_cannot_be_collected(self):
-        """The log has the traceback, and standard error has nothing."""
+        """The log has the traceback."""
         log = self.useFixture(fixtures.FakeLogger())
-        errors = self.useFixture(fixtures.MonkeyPatch(
-            'sys.stderr', io.StringIO())).new_value
         self.useFixture(fixtures.MockPatchObject(
             self.metrics.registry, 'collect', side_effect=ValueError('bad')))
         self.assertEqual(b'', self.raw('GET', '/metrics'))
         lines = log.output.splitlines()
         self.assertEqual(
-            ('A request for metrics or health failed', 'ValueError: bad', ''),
-            (lines[0], lines[-1], errors.getvalue()))
+            ['A request for metrics or health failed', 'ValueError: bad'],
+            [lines[0], lines[-1]])
 
     def test_address_of_ipv6(self):
         """The option accepts an IPv6 address, and the server binds it."""
@@ -588,24 +560,19 @@ class TestMetrics(testtools.TestCase):
         self.addCleanup(again.close)
         self.assertEqual(200, self.ask('/metrics', server=again)[0])
 
-    def assert_not_served(self, host, port, reason):
-        """Assert the error, which names the options to change."""
-        error = self.assertRaises(
-            exceptions.InvalidConfiguration, metrics_server.Server,
-            self.metrics, host, port, LIMITS)
-        self.assertEqual(
-            'metrics cannot be served at %s port %d: %s; change '
-            '[aggregate_mirror] metrics_host or metrics_port'
-            % (host, port, reason), str(error))
-
-    def test_port_that_is_taken_is_a_clear_error(self):
-        """The error names the address once."""
-        self.assert_not_served(
-            '127.0.0.1', self.server.port, 'Address already in use')
-
-    def test_name_that_does_not_resolve_is_a_clear_error(self):
-        """This one is too long for a request to a name server."""
+    def test_address_that_cannot_be_served(self):
+        """The error names it once, and the options to change."""
+        # Too long for a request to a name server.
         name = 'a' * 64
-        error = self.assertRaises(
+        unknown = self.assertRaises(
             socket.gaierror, socket.getaddrinfo, name.encode(), 0)
-        self.assert_not_served(name, 0, error.strerror)
+        for host, port, reason in (
+                ('127.0.0.1', self.server.port, 'Address already in use'),
+                (name, 0, unknown.strerror)):
+            error = self.assertRaises(
+                exceptions.InvalidConfiguration, metrics_server.Server,
+                self.metrics, host, port, LIMITS)
+            self.assertEqual(
+                'metrics cannot be served at %s port %d: %s; change '
+                '[aggregate_mirror] metrics_host or metrics_port'
+                % (host, port, reason), str(error))
