@@ -75,11 +75,19 @@ class TestSync(case.AgentTest):
             name for name, *_arguments in self.figures.calls])
 
     def test_drift_is_repaired_both_ways(self):
-        """Missing associations are added, stale owned associations removed."""
+        """Missing associations are added, stale owned associations removed.
+
+        Without prune it only adds: an operator can review the drift first.
+        """
         self.placement.create('n3', 'a', 'foreign')
-        self.sync.step()
-        self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': {'foreign'}},
-                         self.placement.aggregates)
+        for prune, stale in (False, {'a'}), (True, set()):
+            self.conf.set_override('prune', prune, 'aggregate_mirror')
+            for node in 'n1', 'n2':
+                self.placement.create(node)
+            self.new_sync().step()
+            self.assertEqual(
+                {'n1': {'a'}, 'n2': {'a'}, 'n3': {'foreign', *stale}},
+                self.placement.aggregates)
         self.assertEqual(('success', 0.0, 2, 1, {
             ('', 'missing'): 2, ('', 'stale'): 1}, False, 0, 0),
             self.figures.last('observe_sync'))
@@ -121,14 +129,6 @@ class TestSync(case.AgentTest):
             'Full sync: 1 association added in 0.0 seconds',
         ], log.output.splitlines())
 
-    def test_without_prune_it_only_adds(self):
-        """An operator can review the drift first."""
-        self.conf.set_override('prune', False, 'aggregate_mirror')
-        self.placement.create('n3', 'a')
-        self.sync.step()
-        self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': {'a'}},
-                         self.placement.aggregates)
-
     def test_brake(self):
         """An emptied nova removes nothing, and the metrics show it."""
         self.sync.step()
@@ -142,40 +142,34 @@ class TestSync(case.AgentTest):
             ('partial', 0.0, 0, 0,
              {('', 'missing'): 0, ('', 'stale'): 2}, True, 0, 0),
             self.figures.last('observe_sync'))
-
-    def test_observer_names_what_the_brake_would_refuse(self):
-        """Nothing else of its log would tell why the sync is partial."""
-        self.sync.step()
+        # Nothing else of an observer's log would tell why it is partial.
         self.conf.set_override('mode', 'observe', 'aggregate_mirror')
-        self.nova.hosts_of = {}
         log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
         result = self.new_sync().step()
         self.assertEqual(1, log.output.count(str(result.refused)))
 
-    def test_hosts_of_a_silent_cell(self):
-        """They are counted, and the result is partial."""
-        self.nova.silent = {'h1'}
+    def assert_judged(self, *expected):
+        """Assert a sync's result, and how many hosts it did not compare."""
         self.sync.step()
+        self.clock += self.options.sync_interval
         result, *_figures, uncompared = self.figures.last('observe_sync')
-        self.assertEqual(('partial', 1), (result, uncompared))
+        self.assertEqual(expected, (result, uncompared))
 
-    def test_member_without_compute_node(self):
-        """It is counted as well, and logged until it has one."""
+    def test_hosts_that_are_not_compared(self):
+        """They are counted; a member is logged until it has a compute node."""
+        self.nova.silent = {'h1'}
+        self.assert_judged('partial', 1)
+        self.nova.silent = set()
         self.nova.hosts_of['a'].add('new')
         log = self.useFixture(fixtures.FakeLogger(
             'nova_aggregate_mirror', level=logging.WARNING))
         for _sync in range(2):
-            self.sync.step()
-            self.clock += self.options.sync_interval
-        result, *_figures, uncompared = self.figures.last('observe_sync')
-        self.assertEqual(('partial', 1), (result, uncompared))
+            self.assert_judged('partial', 1)
         line, = log.output.splitlines()
         self.assertIn('Full sync: Host new: no compute node', line)
         self.nova.nodes['n9'] = 'new'
         self.placement.create('n9')
-        self.sync.step()
-        result, *_figures, uncompared = self.figures.last('observe_sync')
-        self.assertEqual(('success', 0), (result, uncompared))
+        self.assert_judged('success', 0)
 
     def test_unavailable_placement_is_a_failure(self):
         """The next interval retries."""
@@ -228,7 +222,7 @@ class TestSync(case.AgentTest):
         """They are tried in turn while there is time."""
         self.fail_first(120, exceptions.GenerationConflict('409'))
         self.sync.step()
-        self.placement.before_put = self.take_a_second
+        self.placement.before_put = self.take(1)
         tried = []
         for _ in range(2):
             self.placement.create('n2')
@@ -245,18 +239,19 @@ class TestSync(case.AgentTest):
         """Also when everything else takes longer than the interval."""
         self.fail_first(2, exceptions.GenerationConflict('409'))
         self.sync.step()
-        self.placement.before_put = self.take_an_hour
+        self.placement.before_put = self.take(3600)
         self.placement.create('n2')
         self.clock += self.options.sync_interval
         self.log.clear()
         self.sync.step()
         self.assertIn(('PUT', 'm-h10'), self.log)
 
-    def take_an_hour(self, _provider):
-        self.clock += 3600
+    def take(self, seconds):
+        """Return what lets a write take this long."""
+        def wait(_provider):
+            self.clock += seconds
 
-    def take_a_second(self, _provider):
-        self.clock += 1
+        return wait
 
     def test_host_with_many_compute_nodes_comes_last(self):
         """Its requests do not delay the other hosts."""

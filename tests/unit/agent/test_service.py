@@ -95,10 +95,10 @@ class TestAgent(case.AgentTest):
         self.running.start()
         self.addCleanup(self.running.stop, case.TIMEOUT)
 
-    def wait_for_loops(self):
-        """Wait until each loop has completed a step."""
+    def wait_for_loops(self, steps=1):
+        """Wait until each loop has completed so many steps."""
         beats = [('beat', loop) for loop in LOOPS]
-        for _step in range(2):
+        for _step in range(2 * steps):
             self.figures.wait_for(*beats)
 
     def foreign_journal(self):
@@ -120,8 +120,7 @@ class TestAgent(case.AgentTest):
     def test_agent_that_leads(self):
         """It drains and syncs, and releases the lease when it stops."""
         self.start()
-        self.wait_for_loops()
-        self.wait_for_loops()
+        self.wait_for_loops(2)
         self.assertNotEqual('', self.holder())
         self.running.stop(case.TIMEOUT)
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
@@ -146,8 +145,7 @@ class TestAgent(case.AgentTest):
             'takes over when that releases it, or does not renew it for 10 '
             'seconds\n' % socket.gethostname(), self.messages.output)
         self.clock += self.options.leader_lease
-        self.wait_for_loops()
-        self.wait_for_loops()
+        self.wait_for_loops(2)
         self.assertEqual([], self.left())
         self.assertFalse(leader.step())
         self.assertIn('This agent is the leader: ',
@@ -256,8 +254,7 @@ class TestAgent(case.AgentTest):
         self.assertEqual('', self.holder())
         self.hand_over('h2')
         self.start()
-        self.wait_for_loops()
-        self.wait_for_loops()
+        self.wait_for_loops(2)
         self.assertEqual([], self.left())
 
     def hang(self, worker, answer=None):
@@ -298,8 +295,7 @@ class TestAgent(case.AgentTest):
         self.wait_for_loops()
         self.clock += self.options.leader_lease
         self.figures.wait_for(('set_leader', True))
-        self.wait_for_loops()
-        self.wait_for_loops()
+        self.wait_for_loops(2)
         self.assertEqual([], self.left())
         release.set()
         self.assertTrue(hanging.stop(case.TIMEOUT))
@@ -341,8 +337,7 @@ class TestAgent(case.AgentTest):
 
         self.drain.step = fail
         self.start()
-        self.wait_for_loops()
-        self.wait_for_loops()
+        self.wait_for_loops(2)
         self.assertIn('The drain loop failed and will be retried',
                       self.messages.output)
 
