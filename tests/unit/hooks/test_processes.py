@@ -137,16 +137,6 @@ class TestBackOff(doubles.TestCase):
             self.call(kind('reason'))
             self.call()
 
-    def test_what_only_this_call_met(self):
-        """The next call may succeed, so it is tried."""
-        for error in (exceptions.NotTried('reason'),
-                      exceptions.ServiceFailed('reason'),
-                      exceptions.MalformedAnswer('reason'),
-                      exceptions.GenerationConflict('reason'),
-                      exceptions.CellUnavailable('reason')):
-            self.call(error, after=5)
-            self.call()
-
     def test_refusal_does_not_shorten_a_timeout(self):
         """A call that began earlier may fail later, in another way."""
         self.call(
