@@ -212,8 +212,13 @@ class TestCase(testtools.TestCase):
         self.clock = 0.0
         """Seconds of the monotonic clock."""
         self.journal = self.open_journal()
-        self.reconciler = reconciler.Reconciler(
-            self.journal.ledger, self.nova, self.placement, self.journal.rows)
+        self.reconciler = self.new_reconciler()
+
+    def new_reconciler(self, **options: Any) -> reconciler.Reconciler:
+        """Build a reconciler of this journal, nova and placement."""
+        return reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement, self.journal.rows,
+            **options)
 
     def open_journal(self) -> store.Journal:
         """Open the journal as another process does."""

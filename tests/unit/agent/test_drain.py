@@ -11,7 +11,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 
 REFUSED = case.REFUSED
@@ -179,8 +178,7 @@ class TestDrain(case.AgentTest):
     def test_stopping_agent_leaves_the_rest_as_it_was(self):
         """The next agent finds each row due; nothing is half done."""
         self.hand_over('h1', ['n1'])
-        stopping = reconciler.Reconciler(
-            self.journal.ledger, self.nova, self.placement, self.journal.rows,
+        stopping = self.new_reconciler(
             each=workers.each(stopping=lambda: True))
         stopped = drain.Drain(self.conf, self.journal.rows, stopping,
                               self.figures, stopping=lambda: True)

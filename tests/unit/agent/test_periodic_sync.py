@@ -10,7 +10,6 @@ from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 
 REFUSED = case.REFUSED
@@ -25,11 +24,8 @@ class TestSync(case.AgentTest):
 
     def new_sync(self, zones=dict, **kwargs):
         return periodic_sync.PeriodicSync(
-            self.conf, reconciler.Reconciler(
-                self.journal.ledger, self.nova, self.placement,
-                self.journal.rows, **kwargs),
-            self.figures, now=lambda: self.clock, note=self.note,
-            zones=zones)
+            self.conf, self.new_reconciler(**kwargs), self.figures,
+            now=lambda: self.clock, note=self.note, zones=zones)
 
     def note(self, seconds, result):
         self.noted.append(result)

@@ -26,6 +26,8 @@ class TestHosts(doubles.TestCase):
         self.nova.hosts_of = {'a': {'h1'}, 'b': set()}
         self.nova.nodes = {'n1': 'h1'}
         self.placement.create('n1')
+        self.written = self.useFixture(fixtures.FakeLogger(
+            'nova_aggregate_mirror', level=logging.INFO))
 
     def converge(self, *hosts, **kwargs):
         return self.reconciler.converge(
@@ -36,30 +38,25 @@ class TestHosts(doubles.TestCase):
         """Each with its UUID; a deleted aggregate has no name."""
         self.journal.ledger.remember(['deleted'])
         self.placement.create('n1', 'b', 'deleted', 'foreign')
-        log = self.useFixture(fixtures.FakeLogger(
-            'nova_aggregate_mirror', level=logging.INFO))
         self.converge('h1')
         self.converge('h1')
         self.assertEqual(
             'Host h1 (provider n1): added name of a (a); removed name of b '
-            '(b), deleted\n', log.output)
+            '(b), deleted\n', self.written.output)
 
     def test_log_of_a_provider_without_compute_node(self):
         """Nova does not say on which host it was."""
         self.nova.nodes = {}
         self.placement.create('n1', 'a')
-        log = self.useFixture(fixtures.FakeLogger(
-            'nova_aggregate_mirror', level=logging.INFO))
         self.hand_over('h1', ['n1'])
         self.drain()
-        self.assertEqual('Provider n1: removed name of a (a)\n', log.output)
+        self.assertEqual(
+            'Provider n1: removed name of a (a)\n', self.written.output)
 
     def test_log_of_a_dry_run(self):
         """A change that is not made is not logged."""
-        log = self.useFixture(fixtures.FakeLogger(
-            'nova_aggregate_mirror', level=logging.INFO))
         self.converge('h1', write=False)
-        self.assertEqual('', log.output)
+        self.assertEqual('', self.written.output)
 
     def test_conflict_starts_again_at_the_read(self):
         """Rule 4: after a 409 the provider and the truth are read again."""
@@ -101,11 +98,9 @@ class TestHosts(doubles.TestCase):
                 self.placement.write(provider, {'foreign'})
 
         self.placement.before_put = interfere
-        mirror = reconciler.Reconciler(
-            self.journal.ledger, self.nova, self.placement, batch=6)
         requests = [journal.Dirty(host, frozenset({'of-' + host}))
                     for host in (*hosts, healthy)]
-        outcome = mirror.converge(requests)
+        outcome = self.new_reconciler(batch=6).converge(requests)
         self.assertEqual({Subject(PROVIDER, 'of-' + host) for host in hosts},
                          {*outcome.failed})
         self.assertEqual({'of-' + healthy}, outcome.done)
@@ -113,23 +108,17 @@ class TestHosts(doubles.TestCase):
         # The first batch is retried once; the second one is not.
         self.assertEqual(2 * 6 + 6, len(puts))
 
-    def test_node_that_moved_follows_its_new_host(self):
-        """A recorded node gets the aggregates of its current host."""
-        self.nova.hosts_of['b'] = {'h2'}
-        self.nova.nodes['n1'] = 'h2'
-        self.placement.create('n1', 'a')
-        self.hand_over('h1', ['n1'])
-        self.drain()
-        self.assertEqual({'b'}, self.placement.aggregates['n1'])
-
-    def test_recorded_node_without_compute_node_is_in_nothing_of_ours(self):
+    def test_recorded_node_follows_its_current_host(self):
         """The orphan of a service delete keeps no owned association."""
-        self.nova.nodes = {}
-        self.placement.create('n1', 'a', 'foreign')
-        self.hand_over('h1', ['n1'])
-        self.drain()
-        self.assertEqual({'foreign'}, self.placement.aggregates['n1'])
-        self.assertEqual([], self.journal.rows.all())
+        self.nova.hosts_of['b'] = {'h2'}
+        for nodes, aggregates in (
+                ({'n1': 'h2'}, {'b', 'foreign'}), ({}, {'foreign'})):
+            self.nova.nodes = nodes
+            self.placement.create('n1', 'a', 'foreign')
+            self.hand_over('h1', ['n1'])
+            self.drain()
+            self.assertEqual(aggregates, self.placement.aggregates['n1'])
+            self.assertEqual([], self.journal.rows.all())
 
     def test_added_aggregate_is_in_the_ledger_before_the_write(self):
         """Rule 8: also if another provider is in it already."""
@@ -142,14 +131,15 @@ class TestHosts(doubles.TestCase):
         self.assertIn(('PUT', 'n1'), self.log)
 
     def test_what_is_kept_of_a_changed_provider(self):
-        """Aggregates that were never nova's, beside those that it gets."""
+        """Aggregates that were never nova's, beside those that it gets.
+
+        What was read last counts: another client may have replaced what the
+        first read found.
+        """
         self.assertEqual({'n1': set()}, self.converge('h1').kept)
         self.placement.create('n1', 'foreign')
         self.assertEqual({'n1': {'foreign'}}, self.converge('h1').kept)
         self.assertEqual({}, self.converge('h1').kept)
-
-    def test_what_is_kept_is_what_was_read_last(self):
-        """Another client has replaced what the first read found."""
         for aggregates in (), ('a',), ('other',):
             self.placement.create('n1', 'foreign')
 
@@ -235,8 +225,7 @@ class TestHosts(doubles.TestCase):
         self.placement.create('n2')
         stopped = []
         self.placement.before_put = lambda _provider: stopped.append(True)
-        mirror = reconciler.Reconciler(
-            self.journal.ledger, self.nova, self.placement,
+        mirror = self.new_reconciler(
             each=workers.each(stopping=lambda: bool(stopped)))
         dirty = journal.Dirty('h1', frozenset(self.nova.nodes))
         outcome = mirror.converge([dirty])
@@ -454,8 +443,7 @@ class TestDeleted(doubles.TestCase):
 
     def test_process_that_stops_leaves_the_rest(self):
         """The rest is reported as not done, without any request."""
-        stopping = reconciler.Reconciler(
-            self.journal.ledger, self.nova, self.placement,
+        stopping = self.new_reconciler(
             each=workers.each(stopping=lambda: True))
         failed = provider_writes.remove(
             stopping, 'gone', provider_writes.Mode()).failed
