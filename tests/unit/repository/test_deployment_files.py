@@ -61,13 +61,16 @@ def render(text, **variables):
     return environment.from_string(text).render(variables)
 
 
-def program(line):
-    """Check that the last word of a line is a program of the package."""
+def entry_points(group):
     setup = configparser.RawConfigParser()
     setup.read(ETC.parent / 'setup.cfg')
-    scripts = setup['entry_points']['console_scripts'].splitlines()
+    return setup['entry_points'][group]
+
+
+def program(line):
+    """Check that the last word of a line is a program of the package."""
     name = pathlib.Path(line.split()[-1]).name
-    return any(script.startswith(name + ' =') for script in scripts)
+    return '\n%s =' % name in entry_points('console_scripts')
 
 
 def helm(case):
@@ -137,44 +140,39 @@ class TestJournal(testtools.TestCase):
 
 class TestDashboard(testtools.TestCase):
 
-    def setUp(self):
-        super().setUp()
-        self.panels = json.loads(DASHBOARD.read_text())['panels']
-
     def test_every_metric_is_one_that_the_agent_exports(self):
         figures = metrics.Metrics()
         figures.expect_audits(['zone'])
         exported = exposition.generate_latest(figures.registry).decode()
         names = set(re.findall(r'(?m)^(%s\w+)[ {]' % metrics.PREFIX, exported))
-        targets = itertools.chain(*(panel['targets'] for panel in self.panels))
+        panels = json.loads(DASHBOARD.read_text())['panels']
+        targets = itertools.chain(*(panel['targets'] for panel in panels))
         queries = '\n'.join(target['expr'] for target in targets)
         used = set(re.findall(metrics.PREFIX + r'\w+', queries))
         self.assertGreater(len(used), 10)
         self.assertEqual(set(), used - names)
 
-    def test_panels_do_not_overlap(self):
-        cells = []
-        for panel in self.panels:
-            place = panel['gridPos']
-            cells += itertools.product(
-                range(place['x'], place['x'] + place['w']),
-                range(place['y'], place['y'] + place['h']))
-        self.assertEqual(len(set(cells)), len(cells))
-        self.assertEqual(len(self.panels),
-                         len({panel['id'] for panel in self.panels}))
-
 
 class TestKubernetes(testtools.TestCase):
 
+    def setUp(self):
+        super().setUp()
+        manifest = yaml.safe_load(MANIFEST.read_text())
+        self.pod = manifest['spec']['template']['spec']
+        self.container, = self.pod['containers']
+
     def test_the_probe_reaches_the_agent(self):
         mirror = helm(self).aggregate_mirror
-        spec = yaml.safe_load(MANIFEST.read_text())['spec']
-        container, = spec['template']['spec']['containers']
+        [port] = self.container['ports']
+        self.assertEqual(('0.0.0.0', port['containerPort']), (
+            mirror.metrics_host, mirror.metrics_port))
         for probe in 'startupProbe', 'livenessProbe':
-            [port] = container['ports']
-            self.assertEqual(mirror.metrics_port, port['containerPort'])
-            self.assertEqual(container[probe]['httpGet']['port'], port['name'])
-        self.assertEqual('0.0.0.0', mirror.metrics_host)
+            self.assertEqual(
+                self.container[probe]['httpGet']['port'], port['name'])
+
+    def test_the_manifest_uses_the_image_of_the_values(self):
+        images = yaml.safe_load(VALUES.read_text())['images']['tags']
+        self.assertEqual(images['nova_api'], self.container['image'])
 
     def test_the_agent_finds_the_files_of_the_chart(self):
         """All of nova-etc, such as the file of log_config_append.
@@ -182,15 +180,12 @@ class TestKubernetes(testtools.TestCase):
         The chart has [placement] in a drop-in. Kubernetes updates a directory,
         and never a file that is mounted with subPath.
         """
-        manifest = yaml.safe_load(MANIFEST.read_text())
-        pod = manifest['spec']['template']['spec']
-        container, = pod['containers']
         self.assertEqual(
             {'nova-etc': '/etc/nova', 'tmp': '/tmp'},
             {mount['name']: mount['mountPath']
-             for mount in container['volumeMounts']
+             for mount in self.container['volumeMounts']
              if 'subPath' not in mount})
-        configuration = pod['volumes'][0]['projected']
+        configuration = self.pod['volumes'][0]['projected']
         nova, drop_ins = (source['secret']
                           for source in configuration['sources'])
         self.assertEqual({'name': 'nova-etc'}, nova)
@@ -205,17 +200,9 @@ class TestKubernetes(testtools.TestCase):
             (ETC / 'kubernetes' / 'rhoso-sync.yaml').read_text())
         template = job['spec']['jobTemplate']['spec']['template']
         container, = template['spec']['containers']
-        setup = configparser.RawConfigParser()
-        setup.read(ETC.parent / 'setup.cfg')
         self.assertEqual('openstack', container['command'][0])
         self.assertIn('_'.join(container['command'][1:4]),
-                      setup['entry_points']['openstack.aggregate_mirror.v1'])
-
-    def test_the_manifest_uses_the_image_of_the_values(self):
-        spec = yaml.safe_load(MANIFEST.read_text())['spec']
-        container, = spec['template']['spec']['containers']
-        images = yaml.safe_load(VALUES.read_text())['images']['tags']
-        self.assertEqual(images['nova_api'], container['image'])
+                      entry_points('openstack.aggregate_mirror.v1'))
 
 
 class TestKolla(testtools.TestCase):
@@ -259,22 +246,19 @@ class TestKolla(testtools.TestCase):
         start = self.play['vars']['agent_start']
         command, log = start['command'].split(' --log-file ')
         self.assertTrue(program(command))
-        # Kolla collects the logs of this directory.
+        # Kolla collects the logs of this directory, whose owner it sets.
         self.assertEqual('/var/log/kolla/nova', os.path.dirname(log))
+        self.assertEqual({'command', 'config_files'}, start.keys())
         sources = {path['dest']: path['source']
                    for path in start['config_files']}
         self.assertEqual('{{ nova_api_config }}/nova.conf',
                          sources['/etc/nova/nova.conf'])
+        volumes = self.play['vars']['agent_volumes']
         self.assertIn(
             '{{ node_config_directory }}/nova-api/:{{ nova_api_config }}/:ro',
-            self.play['vars']['agent_volumes'])
-
-    def test_the_directory_of_the_logs_is_kolla_ansibles(self):
-        """It sets its owner, kolla, and the time zone of containers."""
-        self.assertEqual({'command', 'config_files'},
-                         set(self.play['vars']['agent_start']))
-        self.assertEqual([], [volume for volume in self.play['vars'][
-            'agent_volumes'] if 'localtime' in volume])
+            volumes)
+        # It sets the time zone of containers, too.
+        self.assertNotIn('localtime', ' '.join(volumes))
 
     def test_the_container_that_is_compared_is_the_one_that_is_started(self):
         compared = self.play['tasks'][-1]['kolla_container']

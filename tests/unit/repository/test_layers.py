@@ -14,6 +14,7 @@ import testtools
 import nova_aggregate_mirror
 
 PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
+FILES = sorted(PACKAGE.rglob('*.py'))
 PAGE = PACKAGE.parent / 'doc' / 'source' / 'contributor' / 'index.rst'
 
 # From the top down: a folder imports from itself and from lower layers.
@@ -172,17 +173,14 @@ class TestLayers(testtools.TestCase):
 
     def test_modules_are_short(self):
         """A longer module gives its reason in its header."""
-        for path in self.files():
+        for path in FILES:
             text = path.read_text()
             if len(text.splitlines()) > 250:
                 self.assertIn('ong because', text.split('"""')[1], path.name)
 
-    def files(self):
-        return sorted(PACKAGE.rglob('*.py'))
-
     def test_only_named_modules_touch_the_outside(self):
         """Each external dependency is confined to a list of modules."""
-        for path in self.files():
+        for path in FILES:
             name = str(path.relative_to(PACKAGE))
             for module, _top in imports(path):
                 root = module.partition('.')[0]
@@ -200,7 +198,7 @@ class TestLayers(testtools.TestCase):
         joined.
         """
         modules = set()
-        for path in self.files():
+        for path in FILES:
             for module, top in imports(path):
                 if not top and module.partition('.')[0] in PATCHING:
                     modules.add(str(path.relative_to(PACKAGE)))
@@ -213,7 +211,7 @@ class TestLayers(testtools.TestCase):
         Whatever is renamed there breaks only explanations.
         """
         found = {True: set(), False: set()}
-        for path in self.files():
+        for path in FILES:
             parts = path.relative_to(PACKAGE).parts
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ImportFrom):
@@ -269,7 +267,7 @@ class TestLayers(testtools.TestCase):
     def test_everything_is_caught_in_few_places(self):
         """Each of these places gives its reason."""
         found = []
-        for path in self.files():
+        for path in FILES:
             lines = re.findall(r'(?m)^ *except(?: Exception| BaseException|:)',
                                path.read_text())
             found += [path.name] * len(lines)

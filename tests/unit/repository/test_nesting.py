@@ -28,27 +28,17 @@ def deep(rows):
 
 class TestNesting(testtools.TestCase):
 
-    def setUp(self):
-        super().setUp()
-        self.directory = self.useFixture(fixtures.TempDir()).path
-        self.module = pathlib.Path(self.directory, 'module.py')
-        self.module.write_text(MODULE)
-
-    def check(self, *arguments):
-        """Run the check; return its exit status and what it lists."""
-        process = subprocess.run(
-            [sys.executable, TOOL, *arguments, self.directory],
-            stdout=subprocess.PIPE, text=True)
-        return process.returncode, process.stdout.splitlines()[2:]
-
-    def test_limit_is_not_passed(self):
+    def test_what_passes_a_limit_is_listed(self):
         """One of five statements is deep; modules and docstrings have none."""
-        self.assertEqual((0, []), self.check('20', '--loops', '1'))
-
-    def test_deep_statements_are_listed(self):
-        self.assertEqual((1, ['%s:12: 5 deep' % self.module]),
-                         self.check('19.9', '--loops', '1'))
-
-    def test_second_for_of_a_comprehension_is_listed(self):
-        self.assertEqual(
-            (1, ['%s:13: two "for"' % self.module]), self.check('20'))
+        directory = self.useFixture(fixtures.TempDir()).path
+        module = pathlib.Path(directory, 'module.py')
+        module.write_text(MODULE)
+        for arguments, *expected in (
+                (['20', '--loops', '1'], 0),
+                (['19.9', '--loops', '1'], 1, '%s:12: 5 deep' % module),
+                (['20'], 1, '%s:13: two "for"' % module)):
+            process = subprocess.run(
+                [sys.executable, TOOL, *arguments, directory],
+                stdout=subprocess.PIPE, text=True)
+            self.assertEqual(expected, [
+                process.returncode, *process.stdout.splitlines()[2:]])
