@@ -99,18 +99,25 @@ def port(uuid):
 class TestFilter(AddressesTest):
 
     def test_full_segment_is_left_out(self):
-        """For a network, and for a port without an address."""
+        """For a network, and for a port without an address.
+
+        Its aggregates are read from placement only once.
+        """
         self.segment(0, free=0)
         self.segment(1, free=1)
-        self.assertEqual([{SEGMENTS[1]}], self.left(self.asked(network())))
-        asked = self.asked(port(self.neutron.port(NETWORK)))
-        self.assertEqual([{SEGMENTS[1]}], self.left(asked))
+        for requested in network(), port(self.neutron.port(NETWORK)):
+            asked = self.asked(requested)
+            self.assertEqual([{SEGMENTS[1]}], self.left(asked))
+        self.assertEqual(2, len([one for one in self.placement.requests
+                                 if 'aggregates' in one.path]))
 
     def test_segments_with_addresses(self):
-        """They need no request to placement."""
-        self.segment(0, free=2)
-        self.segment(1, free=1)
-        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(network())))
+        """They need no request to placement, and nothing is counted."""
+        self.segment(0, free=4)
+        self.segment(1, free=5)
+        spec = self.asked(network(), servers=4)
+        self.assertEqual([set(SEGMENTS[:2])], self.left(spec))
+        self.assertIsNone(request_spec.get_addresses(spec))
         self.assertEqual(['subnets', 'network-ip-availabilities'],
                          self.neutron.requests)
         self.assertEqual([], self.placement.requests)
@@ -169,15 +176,6 @@ class TestFilter(AddressesTest):
         judge.filter_all(states, spec)
         full.num_instances += 2
         self.assertEqual([changed], judge.filter_all(states, spec))
-
-    def test_enough_for_all(self):
-        """Nothing has to be counted."""
-        self.segment(0, free=4)
-        self.segment(1, free=5)
-        spec = self.asked(network(), servers=4)
-        self.left(spec)
-        self.assertIsNone(request_spec.get_addresses(spec))
-        self.assertEqual([], self.placement.requests)
 
     def test_addresses_that_a_server_needs(self):
         """One of the same segment for each port that shall get one.
@@ -238,25 +236,9 @@ class TestFilter(AddressesTest):
             self.assertEqual([{kept}], self.left(spec))
         self.assertIn('have changed', self.process.logged(logging.INFO)[-1])
 
-    def test_full_segment_is_known(self):
-        """Its aggregates are read from placement only once."""
-        self.segment(0, free=0)
-        self.segment(1, free=1)
-        for _time in range(2):
-            self.left(self.asked(network()))
-        self.assertEqual(2, len([one for one in self.placement.requests
-                                 if 'aggregates' in one.path]))
-
 
 class TestCounts(AddressesTest):
     """What neutron's counts mean, with the extension that has details."""
-
-    def test_address_in_no_pool(self):
-        """The gateway's port does not take an address of the pool."""
-        subnet = self.segment(0, free=1)
-        self.neutron.port(NETWORK, (subnet, '10.0.0.1'))
-        self.segment(1, free=1)
-        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(network())))
 
     def test_subnets_of_a_segment(self):
         """They count together, whichever page of an answer they are on.
@@ -278,14 +260,6 @@ class TestCounts(AddressesTest):
                     self.segment(number, free, **values)
                 self.assertEqual([{SEGMENTS[each] for each in left}],
                                  self.left(self.asked(network())), subnets)
-
-    def test_each_ip_version(self):
-        """A port needs an address of each that its segment has."""
-        self.segment(0, free=0)
-        self.neutron.subnet(NETWORK, SEGMENTS[0], 'fd00::/120')
-        self.segment(1, free=1)
-        self.neutron.subnet(NETWORK, SEGMENTS[2], 'fd01::/120')
-        self.assertEqual([set(SEGMENTS[1:])], self.left(self.asked(network())))
 
     def test_derived_addresses(self):
         """They cannot run out."""
