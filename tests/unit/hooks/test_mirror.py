@@ -187,14 +187,32 @@ class TestHandOver(HookTest):
         self.assertIn('it stays in the journal and is retried',
                       self.log.output)
 
-    def test_row_that_cannot_be_closed(self) -> None:
-        """Placement may have the change, so the log does not deny that."""
-        self.run_hook(exceptions.JournalNotAsked('no time is left'), ADD, 'h1')
-        self.assertIn(
-            'WARNING Aggregate 1, host h1 (request req-of-the-user): '
-            'add_host_to_aggregate could not be completed in the journal: no '
-            'time is left; it stays in the journal and is retried\n',
-            self.log.output)
+    def test_line_of_the_log(self) -> None:
+        """What waits, where it waits, and whether it is a warning."""
+        host = 'Aggregate 1, host h1 (request req-of-the-user): '
+        refused = exceptions.CellUnavailable('refused')
+        for error, method, raised, line in (
+                # Placement may have the change: the log does not deny that.
+                (exceptions.JournalNotAsked('no time is left'), ADD, '',
+                 'WARNING %sadd_host_to_aggregate could not be completed in '
+                 'the journal: no time is left; it stays in the journal and '
+                 'is retried' % host),
+                # Nothing of it waits; its host is compared: no warning.
+                (refused, ADD, 'InvalidAggregateActionAdd',
+                 'INFO %snova raised InvalidAggregateActionAdd in '
+                 'add_host_to_aggregate; the host is not compared with '
+                 'placement yet: refused; it stays in the journal and is '
+                 'retried' % host),
+                # A sync removes only an aggregate that nova does not have.
+                (refused, 'delete_aggregate', 'InvalidAggregateAction',
+                 'INFO Aggregate 1 (request req-of-the-user): nova raised '
+                 'InvalidAggregateAction in delete_aggregate; agg is not '
+                 'compared with placement yet: refused')):
+            self.log.reset_output()
+            host_name = 'h1' if method == ADD else ''
+            self.run_hook(error, method, host_name, raised)
+            self.assertIn(line, self.log.output)
+            self.assertNotIn('its deletion', self.log.output)
 
     def test_failure_that_is_logged(self) -> None:
         """Its text is there once."""
@@ -255,23 +273,3 @@ class TestHandOver(HookTest):
         self.assertIn('is not mirrored to placement yet: refused; it is not '
                       'in the journal; a full sync repairs what fails\n',
                       self.log.output)
-
-    def test_operation_that_nova_refused(self) -> None:
-        """Nothing of it waits; its host is compared, which is no warning."""
-        self.run_hook(exceptions.CellUnavailable('refused'), ADD, 'h1',
-                      'InvalidAggregateActionAdd')
-        self.assertIn(
-            'INFO Aggregate 1, host h1 (request req-of-the-user): nova raised '
-            'InvalidAggregateActionAdd in add_host_to_aggregate; the host is '
-            'not compared with placement yet: refused; it stays in the '
-            'journal and is retried\n', self.log.output)
-
-    def test_deletion_that_nova_refused(self) -> None:
-        """A sync removes only an aggregate that nova does not have."""
-        self.run_hook(exceptions.CellUnavailable('refused'),
-                      'delete_aggregate', raised='InvalidAggregateAction')
-        self.assertIn(
-            'nova raised InvalidAggregateAction in delete_aggregate; '
-            'agg is not compared with placement yet: refused',
-            self.log.output)
-        self.assertNotIn('its deletion', self.log.output)
