@@ -48,7 +48,10 @@ class TestValues(testtools.TestCase):
                 group, name, options.config_file[0], expected), str(error))
 
     def test_options_of_nova(self) -> None:
-        """The error of a value that was read has no section of its own."""
+        """The error of a value that was read has no section of its own.
+
+        A secret is not shown, whatever it is.
+        """
         for group in 'DEFAULT', 'placement':
             for name, text, expected in (
                     ('workers', '0', 'is "0": set it to a whole number from '
@@ -57,7 +60,9 @@ class TestValues(testtools.TestCase):
                     ('insecure', 'si', 'is "si": set it to true or false'),
                     ('interface', 'c', 'is "c": set it to one of a, b'),
                     ('address', 'a b', 'is "a b" (a b is not a valid host '
-                     'address): correct it')):
+                     'address): correct it'),
+                    ('pin', '1234x', 'cannot be used: set it to a whole '
+                     'number')):
                 options = self.read(group, name, text)
                 options.register_opts(
                     OF_NOVA, None if group == 'DEFAULT' else group)
@@ -67,17 +72,6 @@ class TestValues(testtools.TestCase):
                 self.assertEqual('[%s] %s in %s %s' % (
                     group, name, options.config_file[0], expected), str(
                         option_values.of_error(options, error)))
-
-    def test_secret(self) -> None:
-        """It is not shown, whatever it is."""
-        options = self.read('placement', 'pin', '1234x')
-        options.register_opts(OF_NOVA, 'placement')
-        error = self.assertRaises(
-            cfg.ConfigFileValueError, getattr, options.placement, 'pin')
-        self.assertEqual(
-            '[placement] pin in %s cannot be used: set it to a whole number'
-            % options.config_file[0],
-            str(option_values.of_error(options, error)))
 
     def test_place(self) -> None:
         """The last file counts, and the environment more than any."""

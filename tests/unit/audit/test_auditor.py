@@ -124,12 +124,13 @@ class TestRender(testtools.TestCase):
             [found(rule='default_zone')]))
 
     def test_table(self):
-        """A time that is not known is left out."""
+        """A time that is not known is left out.
+
+        A tenant chooses the name of a server and the image's properties: they
+        do not control the terminal.
+        """
         self.assertIn('Since: 1970-01-01T00:01:40Z', auditor.table([found()]))
         self.assertNotIn('Since', auditor.table([found(since=None)]))
-
-    def test_table_of_text_that_controls_the_terminal(self):
-        """A tenant chooses the name of a server and the image's properties."""
         evil = 'a\x1b[2J\nb\u202e'
         text = auditor.table([audit.Misplacement(
             audit.PlacedServer(
@@ -139,14 +140,12 @@ class TestRender(testtools.TestCase):
         self.assertEqual(7, text.count('a\\x1b[2J\\nb\\u202e'))
 
     def test_summary(self):
-        self.assertEqual(
-            '1 of 1 server is on a host that contradicts the request: 1 zone',
-            auditor.summary(
-                auditor.Totals(1, 1, 0, {'zone': 1, 'segment': 0})))
-        self.assertEqual(
-            '0 of 2 servers are on a host that contradicts the request',
-            auditor.summary(auditor.Totals(2)))
-        self.assertEqual(
-            '1 of 2 servers are on a host that contradicts the request, or '
-            'pinned to the default zone: 1 default_zone',
-            auditor.summary(auditor.Totals(2, 1, 0, {'default_zone': 1})))
+        subject = 'on a host that contradicts the request'
+        for totals, text in (
+                ((1, 1, 0, {'zone': 1, 'segment': 0}),
+                 '1 of 1 server is %s: 1 zone'),
+                ((2,), '0 of 2 servers are %s'),
+                ((2, 1, 0, {'default_zone': 1}), '1 of 2 servers are %s, or '
+                 'pinned to the default zone: 1 default_zone')):
+            self.assertEqual(text % subject, auditor.summary(
+                auditor.Totals(*totals)))

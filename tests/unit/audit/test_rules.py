@@ -241,12 +241,10 @@ class TestCause(testtools.TestCase):
             rule = constraints.Rule(
                 "the flavor's extra spec %s" % key, frozenset(),
                 required=True, keys=keyed_aggregates.Keys(frozenset({key})))
-            self.assertEqual(kind, rules.cause(
-                audit.PlacedServer(
-                    'u', 'n', 'h1', 'p', 'active', 100.0),
-                rule, False, keyed_aggregates.Aggregates(
-                    {'a': 'fast'}, {'a': {'fast disk': 'false'}},
-                    {'h1': {'a': None}}, {('a', 'fast disk'): 900.0})).kind)
+            aggregates = keyed_aggregates.Aggregates(
+                {'a': 'fast'}, {'a': {'fast disk': 'false'}},
+                {'h1': {'a': None}}, {('a', 'fast disk'): 900.0})
+            self.assertEqual(kind, self.cause(aggregates, rule=rule).kind)
 
     def test_kinds_of_moves(self):
         """In words."""
@@ -255,14 +253,14 @@ class TestCause(testtools.TestCase):
             self.assertEqual('moved to the host by ' + text,
                              self.cause(known(), moved=kind).text)
 
-    def test_unknown_arrival(self):
-        """Nothing can be called later than it."""
+    def test_first_sync_after_the_arrival_tells(self):
+        """If an earlier sync is known as well.
+
+        Nothing can be called later than an unknown arrival.
+        """
         self.assertEqual(audit.UNKNOWN, self.cause(
             known(101.0, 200.0), arrived=None,
             syncs=[rules.PastSync(0.0, 1.0, 5)]).kind)
-
-    def test_first_sync_after_the_arrival_tells(self):
-        """If an earlier sync is known as well."""
         before = rules.PastSync(50.0, 60.0, 0)
         for syncs, kind in (
                 ([before, rules.PastSync(110.0, 120.0, 3)], audit.DRIFT),

@@ -135,17 +135,3 @@ class TestAfter(testtools.TestCase):
                 pending={'n1'}, done={'n3'}, failed={
                     outcome.Subject(outcome.PROVIDER, 'n3'):
                         exceptions.ServiceFailed('')}))
-
-
-class TestChanges(testtools.TestCase):
-
-    def test_counts_in_words(self):
-        """A part that is 0 is left out."""
-        for counts, text in (
-                ((1, 2), '1 association added, 2 removed'),
-                ((2, 0), '2 associations added'),
-                ((0, 1), '1 association removed'),
-                ((0, 0), ''),
-                ((3, 1, 'to add', 'to remove'),
-                 '3 associations to add, 1 to remove')):
-            self.assertEqual(text, associations.changes(*counts))

@@ -16,23 +16,19 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 class TestFilterTable(testtools.TestCase):
 
-    def setUp(self):
-        super().setUp()
+    def test_entry_points(self):
+        """A filter has a line in the table and an entry point.
+
+        That leads to a class with rules, or to a query filter.
+        """
         setup = configparser.ConfigParser()
         setup.read(ROOT / 'setup.cfg')
         text = setup['entry_points'][filter_table.NAMESPACE].strip()
-        self.entry_points = dict(
-            line.split(' = ') for line in text.splitlines())
-
-    def test_entry_points(self):
-        """A filter has a line in the table and an entry point."""
+        entry_points = dict(line.split(' = ') for line in text.splitlines())
         self.assertEqual({row.name for row in filter_table.FILTERS},
-                         self.entry_points.keys())
-
-    def test_rules(self):
-        """An entry point leads to a class with rules, or to a query filter."""
+                         entry_points.keys())
         for row in filter_table.FILTERS:
-            module, _colon, name = self.entry_points[row.name].partition(':')
+            module, _colon, name = entry_points[row.name].partition(':')
             plugin = getattr(importlib.import_module(module), name)
             self.assertTrue(hasattr(plugin, 'change')
                             or plugin.keys and plugin.rules)
