@@ -52,11 +52,7 @@ class Agent:
         self._running.stop('agent-1')
 
     def passes(self, count: int) -> list[float]:
-        """Return the duration of each of the next full syncs, in seconds.
-
-        :param count: number of full syncs to wait for
-        :raises CloudError: when a full sync fails, or does not run in time
-        """
+        """Return the duration of each of the next full syncs, in seconds."""
         found = []
         for _pass in range(count):
             now = self._next(self._last)

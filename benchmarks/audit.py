@@ -71,10 +71,7 @@ class Servers:
 
 def audited(runner: commands.Commands, nova_conf: str, servers: Servers
             ) -> figures.Run:
-    """Run the command.
-
-    :raises Void: when its result is wrong
-    """
+    """Run the command."""
     run, found = runner.read(nova_conf, 'placement', 'audit_servers',
                              '--quiet', status=MISPLACED)
     seen = (found['servers'], found['misplaced'], len(found['misplacements']))

@@ -23,8 +23,6 @@ class Commands:
     """Runner of nova's and this package's commands, as an operator.
 
     It creates the tables of the journal.
-
-    :raises CloudError: when that fails
     """
 
     def __init__(self, running: cloud.Cloud) -> None:
@@ -40,10 +38,7 @@ class Commands:
             raise processes.CloudError(err)
 
     def sync(self, command: str) -> figures.Run:
-        """Run ``placement sync_aggregates`` of the given command.
-
-        :raises CloudError: when it fails
-        """
+        """Run ``placement sync_aggregates`` of the given command."""
         return self.run(command, self._nova_conf, 'placement',
                         'sync_aggregates')[0]
 
@@ -56,11 +51,7 @@ class Commands:
 
     def run(self, command: str, nova_conf: str, *argv: str, status: int = 0
             ) -> tuple[figures.Run, str]:
-        """Run a command with a configuration file; return its output, too.
-
-        :param status: the expected exit status
-        :raises CloudError: when it has another one
-        """
+        """Run a command with a configuration file; return its output, too."""
         program = pathlib.Path(sys.executable).with_name(command)
         process = processes.Process(
             command, programs.child(

@@ -30,10 +30,7 @@ FIGURES = (
 
 
 def agent_syncs(running: cloud.Cloud) -> figures.Run:
-    """Return the mean of an agent's full syncs after the first.
-
-    :raises Void: when they send too many requests
-    """
+    """Return the mean of an agent's full syncs after the first."""
     placement = running.process('placement')
     counter = traffic.Traffic(running.state.log('placement'))
     agent = agent_pass.Agent(running)

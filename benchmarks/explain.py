@@ -65,10 +65,7 @@ EXCLUDED = Request('most excluded', obstacles.SPECS,
 
 
 class Comparison:
-    """The command and a nova-scheduler on the same cloud.
-
-    :param nova_conf: path of the configuration of both
-    """
+    """The command and a nova-scheduler on the same cloud."""
 
     def __init__(self, running: cloud.Cloud, seeded: fleet.Fleet,
                  scheduler: schedulers.Scheduler, nova_conf: str) -> None:
@@ -133,7 +130,6 @@ class Comparison:
         """Measure what a command takes beyond one explanation, and nova.
 
         :param asked: as of ``scheduler_service.Scheduler.fill``
-        :raises Void: they did not place as many servers
         """
         placed = set[int]()
 
@@ -171,10 +167,7 @@ class Comparison:
                 'extra_specs': dict(request.extra_specs)})
 
     def _explain(self, request: Request) -> figures.Run:
-        """Run the command.
-
-        :raises Void: when a host has a wrong reason
-        """
+        """Run the command."""
         run, document = self._runner.read(
             self._nova_conf, 'scheduling', 'explain', '--flavor',
             request.name.replace(' ', '-'), '--zone', obstacles.ZONE,
@@ -192,10 +185,7 @@ class Comparison:
         return run
 
     def _schedule(self, request: Request) -> figures.Run:
-        """Let nova-scheduler schedule a server.
-
-        :raises Void: when it is scheduled to an unacceptable host
-        """
+        """Let nova-scheduler schedule a server."""
         self._runner.traffic.since()
         answer = self._scheduler.ask(
             'schedule', extra_specs=dict(request.extra_specs),
@@ -235,7 +225,6 @@ def _measure_size(running: cloud.Cloud, hosts: int, pairs: int, servers: int,
 def measure(sizes: abc.Sequence[int], pairs: int, servers: int) -> str:
     """Run the benchmark.
 
-    :param sizes: numbers of hosts
     :param servers: for how many the hosts have room, if each has two or more
     """
     lines = figures.Lines('nova-scheduler', 'scheduling explain')

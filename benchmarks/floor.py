@@ -71,10 +71,7 @@ class Floor:
 
     def _request(self, method: str, path: str, version: str = VERSION,
                  **options: Any) -> requests.Response:
-        """Send a request.
-
-        :raises requests.RequestException: when it fails
-        """
+        """Send a request."""
         if not hasattr(self._threads, 'http'):
             self._threads.http = loopback.session()
         answer: requests.Response = self._threads.http.request(

@@ -25,9 +25,7 @@ interrupted
 class Part:
     """A benchmark with its size.
 
-    :param title: describes the comparison
     :param module: has ``measure``, which returns a table
-    :param sizes: arguments of ``measure``
     :param quick: those that ``--quick`` replaces
     :param reported: whether the part is in a report by default
     """

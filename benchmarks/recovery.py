@@ -128,7 +128,6 @@ class Outage:
         """Add every host to its aggregates while placement is unavailable.
 
         :returns: the last two fields of ``Run``
-        :raises Void: when a host is not in its aggregate afterwards
         """
         numbers = {each['uuid']: each['id'] for each in
                    nova.get('/os-aggregates').json()['aggregates']}

@@ -60,10 +60,7 @@ class Bare:
 
 
 def measure(sizes: abc.Sequence[int], pairs: int, calls: int) -> str:
-    """Run the benchmark.
-
-    :param sizes: numbers of hosts
-    """
+    """Run the benchmark."""
     lines = figures.Lines('stock filters')
     for hosts in sizes:
         with services.running() as running:

@@ -84,10 +84,7 @@ class Scheduler:
         self.measure(WARM_UP)
 
     def measure(self, calls: int) -> Median:
-        """Schedule servers with the bound flavor sequentially.
-
-        :raises Void: when a server is scheduled to a wrong host, or to none
-        """
+        """Schedule servers with the bound flavor sequentially."""
         before = self._placement.cpu_seconds()
         answers = [self.ask('schedule', extra_specs=fleet.BOUND_SPECS)
                    for _call in range(calls)]

@@ -33,11 +33,7 @@ class Void(Exception):
 @contextlib.contextmanager
 def running(nova_options: config.Options | None = None
             ) -> abc.Iterator[cloud.Cloud]:
-    """Run a cloud with temporary databases.
-
-    :raises databases.Unavailable: when there is no server, and none can be
-        started
-    """
+    """Run a cloud with temporary databases."""
     url = databases.find('mysql')
     # Benchmarks may run in parallel.
     prefix = 'mirror_benchmark_%d_' % os.getpid()
@@ -60,10 +56,7 @@ def _serve(module: str, port: int, threads: int) -> list[str]:
 def stock_nova_api(running: cloud.Cloud,
                    server: programs.Server | None = None
                    ) -> abc.Iterator[adapter.Adapter]:
-    """Run an additional nova-api in which nova mirrors, not this package.
-
-    :raises Void: when this package mirrors
-    """
+    """Run an additional nova-api in which nova mirrors, not this package."""
     with running.another_nova_api('stock', STOCK, server) as nova:
         log = pathlib.Path(running.config.path('log/stock.log'))
         if LEFT_TO_NOVA not in log.read_text(errors='replace'):

@@ -54,10 +54,7 @@ class Sync:
         return figure
 
     def warm(self, run: abc.Callable[[], figures.Run]) -> figures.Run:
-        """Run one of these with everything in sync.
-
-        :raises Void: when it has written
-        """
+        """Run one of these with everything in sync."""
         before = self._load.check()
         figure = run()
         if self._load.check() != before:
@@ -67,10 +64,7 @@ class Sync:
 
 def _agent_syncs(running: cloud.Cloud, load: workload.Workload
                  ) -> list[figures.Run]:
-    """Measure the full syncs of a running agent, and its memory.
-
-    :raises Void: when a full sync wrote although nothing differed
-    """
+    """Measure the full syncs of a running agent, and its memory."""
     agent = agent_pass.Agent(running)
     try:
         before = load.check()

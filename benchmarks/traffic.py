@@ -21,10 +21,7 @@ class Request(typing.NamedTuple):
 
 
 class Traffic:
-    """Reader of the requests since the previous call.
-
-    :param log: path of placement's log
-    """
+    """Reader of the requests since the previous call."""
 
     def __init__(self, log: str) -> None:
         self._log = pathlib.Path(log)

@@ -90,11 +90,7 @@ class Workload:
         return wanted
 
     def check(self) -> State:
-        """Compare placement with nova.
-
-        :returns: placement's state
-        :raises Void: when they differ
-        """
+        """Compare placement with nova."""
         state = self.state()
         wanted: dict[str, set[str]] = {}
         for each in self._nova.get('/os-aggregates').json()['aggregates']:

@@ -25,8 +25,6 @@ OPTIONS = ('--headless=new', '--no-sandbox', '--disable-gpu',
 
 class Chromium(fixtures.Fixture):
     """A browser with one tab; the test is skipped if no browser is installed.
-
-    :param program: from ``find``
     """
 
     def __init__(self, program: str) -> None:

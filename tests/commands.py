@@ -52,13 +52,7 @@ def run(module: str, argv: abc.Sequence[str],
         environment: abc.Mapping[str, str] | None = None,
         directory: pathlib.Path | None = None,
         ) -> 'subprocess.CompletedProcess[str]':
-    """Run a command to its end.
-
-    :param module: one of ``PROGRAMS``
-    :param environment: in place of this process's own
-    :param directory: to run in
-    :raises subprocess.TimeoutExpired: after ``TIMEOUT`` seconds
-    """
+    """Run a command to its end."""
     if _SERVER is None:
         return subprocess.run(
             [script(module), *argv], env=environment, cwd=directory,

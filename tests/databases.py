@@ -128,7 +128,6 @@ def create(test: testtools.TestCase, kind: str, driver: str = '') -> str:
 
     :param kind: a value of ``KINDS``; the test is skipped if unavailable
     :param driver: another driver than that of ``SERVERS``, such as psycopg
-    :returns: its URL
     """
     if driver and not has_driver('%s+%s' % (kind, driver)):
         test.skipTest('no driver %s: pip install -r tests/requirements.txt, '
@@ -175,10 +174,7 @@ def disconnect(url: str) -> None:
 
 @functools.cache
 def find(kind: str) -> str:
-    """Return the URL of a server that responds.
-
-    :raises Unavailable: when there is none and none can be started
-    """
+    """Return the URL of a server that responds, or raise Unavailable."""
     server = SERVERS[kind]
     if importlib.util.find_spec(server.driver) is None:
         raise Unavailable('no driver for %s: pip install -r '
@@ -239,8 +235,6 @@ def _start(server: Server, program: str) -> str:
 def failure(command: abc.Sequence[str], user: str,
             directory: pathlib.Path) -> str:
     """Run a command that fills a server's folder; return how it failed, or ''.
-
-    :param user: the account that runs it; '' is the current user
     """
     done = subprocess.run(command, user=user or None, cwd=directory,
                           capture_output=True, text=True,
@@ -274,7 +268,6 @@ def start(data: pathlib.Path, user: str, command: abc.Sequence[str],
     """Start a private server that stops with this process.
 
     :param data: its folder, which is removed when it has stopped
-    :raises Unavailable: when it does not become ready
     """
     with open(data / 'log', 'wb') as log:
         watch = subprocess.Popen(

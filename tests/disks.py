@@ -10,10 +10,7 @@ import testtools
 
 
 class SmallDisk(fixtures.Fixture):
-    """A file system of one MiB.
-
-    :param test: skipped where this process may not mount it
-    """
+    """A file system of one MiB."""
 
     def __init__(self, test: testtools.TestCase) -> None:
         self._test = test

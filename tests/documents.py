@@ -125,10 +125,7 @@ def port(uuid: str, **values: Any) -> dict[str, Any]:
 
 def network_counts(uuid: str, subnets: abc.Sequence[dict[str, Any]],
                    **counts: Any) -> dict[str, Any]:
-    """Return neutron's counts of the addresses of a network.
-
-    :param counts: the same as those of a subnet
-    """
+    """Return neutron's counts of the addresses of a network."""
     return {'network_id': uuid, 'network_name': 'demo', **_OWNED,
             'subnet_ip_availability': [*subnets], **counts}
 

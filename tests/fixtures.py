@@ -83,8 +83,6 @@ class NovaAndPlacement(fixtures.Fixture):
     ``placement`` is the :class:`placement_service.PlacementService` and has
     the faults; ``nova`` is the :class:`nova_service.NovaService`. This class
     has the operations that need both.
-
-    :param urls: of ``nova_service.NovaService``
     """
 
     def __init__(self, urls: abc.Mapping[str, str] | None = None) -> None:
@@ -97,11 +95,7 @@ class NovaAndPlacement(fixtures.Fixture):
             self.placement.url, placement_service.TOKEN)
 
     def nova_conf(self, more: str, placement: str | None = None) -> str:
-        """Return the text of a nova.conf for a process.
-
-        :param more: further lines and sections
-        :param placement: the options of [placement] instead of the token
-        """
+        """Return the text of a nova.conf for a process."""
         return NOVA_CONF % (
             CONF.state_path, api_db.get_engine().url,
             self.token() if placement is None else placement, more)

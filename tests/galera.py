@@ -32,11 +32,7 @@ FIRST = '--wsrep-new-cluster'
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A node, and how to reach it.
-
-    :param folder: of this node alone
-    :param port: for SQL
-    """
+    """A node, and how to reach it."""
 
     name: str
     folder: str
@@ -57,7 +53,6 @@ class Node:
 
         :param first: whether to create the system tables, too; the other
             nodes get a copy
-        :raises databases.Unavailable: when that fails
         """
         if not first:
             self.data.mkdir()
@@ -70,10 +65,7 @@ class Node:
             raise databases.Unavailable(failure)
 
     def ask(self, statement: str) -> tuple[tuple[Any, ...], ...]:
-        """Run a statement on this node; a node may allow only SET and SHOW.
-
-        :raises pymysql.Error: when it does not answer or refuses
-        """
+        """Run a statement on this node; a node may allow only SET and SHOW."""
         with contextlib.closing(pymysql.connect(
                 host='127.0.0.1', port=self.port, user='root',
                 connect_timeout=SECONDS, read_timeout=SECONDS, autocommit=True,
@@ -168,10 +160,7 @@ def available() -> bool:
 
 
 def require() -> None:
-    """Install what a cluster needs, as root with CI=true.
-
-    :raises databases.Unavailable: when a cluster cannot be started here
-    """
+    """Install what a cluster needs, as root with CI=true."""
     if (not available() and os.environ.get('CI') == 'true'
             and not os.geteuid()):
         databases.install([MYSQL.package], available)
@@ -182,10 +171,7 @@ def require() -> None:
 
 
 def cluster() -> abc.Sequence[Node]:
-    """Return a cluster that stops with this process.
-
-    :raises databases.Unavailable: when none can be started
-    """
+    """Return a cluster that stops with this process."""
     found = _cluster()
     if isinstance(found, databases.Unavailable):
         raise found

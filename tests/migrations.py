@@ -43,7 +43,6 @@ def at_once(confs: abc.Sequence[cfg.ConfigOpts]) -> None:
     """Migrate in several processes, all of which find no table.
 
     :param confs: of each process; SQLite has one writer at a time
-    :raises AssertionError: with the traceback of the first that fails
     """
     barrier = processes.barrier(len(confs))
 

@@ -59,9 +59,6 @@ class Host:
 class NovaService(fixtures.Fixture):
     """Nova's REST application, API database, cell0, cell1 and cell2.
 
-    :param placement_url: the endpoint in ``[placement]``, for nova and any
-        other reader of nova's configuration
-    :param placement_token: the token that placement requires
     :param urls: empty databases to use, by name; others are SQLite files
     """
 

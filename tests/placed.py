@@ -28,7 +28,6 @@ def create_server(nova: Any, flavor: objects.Flavor, host: str,
                   state: str = 'active') -> str:
     """Create a server on a host; return its UUID.
 
-    :param nova: the fixture with the cells
     :param stored: whether nova has its request
     """
     with nova.in_cell(cell) as context:

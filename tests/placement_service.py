@@ -103,10 +103,7 @@ class PlacementService(fixtures.Fixture):
     def fail_with(self, status: int,
                   methods: tuple[str, ...] = EVERY_METHOD,
                   provider: str = '') -> None:
-        """Respond with a status and an HTML page.
-
-        :param provider: UUID of the only affected provider
-        """
+        """Respond with a status and an HTML page."""
         page = self._page('%d %s' % (status, HTTPStatus(status).phrase))
 
         def app(environ: Environ, start: Start) -> Body:

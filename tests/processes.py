@@ -19,9 +19,6 @@ def at_once(count: int, work: abc.Callable[[int], Any]) -> list[Any]:
     """Start children at the same time; return their results.
 
     Each child lives until all are done.
-
-    :param work: called in each child with its number, from 0
-    :raises AssertionError: with the traceback of the first child that failed
     """
     barrier = _FORK.Barrier(count)
 
@@ -104,10 +101,7 @@ def begin(test: testtools.TestCase, argv: abc.Sequence[Any], wanted: str,
 
 
 def hear(stream: abc.Iterable[str], wanted: str) -> str:
-    """Read lines until a text is found; return all lines read.
-
-    :raises AssertionError: when the stream is closed before that
-    """
+    """Read lines until a text is found; return all lines read."""
     heard = ''
     for line in stream:
         heard += line

@@ -94,7 +94,6 @@ class Access:
         """Change a part of a provider in placement, such as ``traits``.
 
         :param change: returns the values that differ
-        :raises CloudError: when each attempt meets a conflict
         """
         placement = self.placement()
         url = '/resource_providers/%s/%s' % (provider, part)

@@ -167,8 +167,6 @@ def template(plugin: str) -> None:
     A nova-api takes seconds of processor time to import its modules, and a
     fraction of that to start. A request has a task with its arguments, the
     variables and the log; the answer is the process ID.
-
-    :param plugin: a folder with further entry points
     """
     sys.path.insert(0, plugin)
     # Nova decides about threads before anything else is imported.
@@ -236,11 +234,7 @@ def agent(*argv: str) -> None:
 
 
 def serve(module: str, port: str, threads: str, frames: str = '0') -> None:
-    """Serve the WSGI application of ``module`` on the loopback interface.
-
-    :param frames: the number of stack frames to add below the application, see
-        ``_deeper``
-    """
+    """Serve the WSGI application of ``module`` on the loopback interface."""
     # Services read sys.argv for configuration files when they are imported.
     del sys.argv[1:]
     application = _logged(_application(module), port)

@@ -31,10 +31,7 @@ PROGRAMS = {
 
 
 class Clients:
-    """The clients of a Python environment; not for several threads.
-
-    :param programs: the directory of its programs
-    """
+    """The clients of a Python environment; not for several threads."""
 
     def __init__(self, programs: pathlib.Path) -> None:
         self._python = programs / 'python'

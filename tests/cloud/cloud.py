@@ -29,10 +29,7 @@ ERRORS = (processes.CloudError, exceptions.ClientException,
 
 
 class Cloud(access.Access):
-    """A running cloud, as its state describes it.
-
-    :param controller: the number of the controller whose nova-api is used
-    """
+    """A running cloud, as its state describes it, and one of its nova-apis."""
 
     config: config.Config
 
@@ -144,11 +141,7 @@ class Cloud(access.Access):
     def another_nova_api(self, name: str, options: config.Options,
                          server: programs.Server | None = None
                          ) -> abc.Iterator[adapter.Adapter]:
-        """Run a further nova-api on the same databases.
-
-        :param options: added to its nova.conf
-        :param server: see ``services.Services``
-        """
+        """Run a further nova-api on the same databases."""
         port, = loopback.free_ports(1)
         config_files.write_nova(self.config, '%s.conf' % name, options)
         process = services.Services(self.state, server).another_nova_api(

@@ -35,8 +35,6 @@ Main = abc.Callable[[cloud.Cloud, argparse.Namespace], int]
 @contextlib.contextmanager
 def hold(directory: pathlib.Path) -> abc.Iterator[None]:
     """Hold a cloud's lock; it ends with this process, not with its children.
-
-    :raises CloudError: when another run holds it
     """
     with open(directory / 'run.lock', 'a') as lock:
         try:

@@ -39,10 +39,6 @@ class Config:
         databases with this prefix and ``keystone``, ``placement``,
         ``nova_api``, ``nova_cell0`` and ``nova`` have to exist, in the full
         profile also ``glance``, ``neutron`` and ``journal``
-    :param password: of all accounts
-    :param ports: by the name of the process
-    :param nova_options: added to nova.conf
-    :param transport_url: of the cloud's own RabbitMQ
     :param hosts: the number of hosts with a nova-compute; the last has three
         nodes
     :param token_seconds: how long keystone's tokens are valid

@@ -58,10 +58,7 @@ def tell(text: str) -> None:
 class Environment:
     """A virtual environment in a folder of the checkout.
 
-    :param name: of its folder
     :param content: a description of its content, for people
-    :param services: the requirements that pip installs
-    :param verbose: whether to show what pip prints
     """
 
     def __init__(self, name: str, content: str, services: 'tuple[str, ...]',
@@ -213,10 +210,7 @@ class Environment:
             raise
 
     def _check_index(self) -> None:
-        """Check that pip can download something, for instance itself.
-
-        :raises Unreachable: when it cannot, with the reason
-        """
+        """Check that pip can download something, for instance itself."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
                 [str(self._python), '-m', 'pip', 'download', '-vv',

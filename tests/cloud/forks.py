@@ -18,12 +18,7 @@ from tests.cloud import processes
 
 
 class Forker:
-    """A process that forks another one for each request.
-
-    :param argv: the command line of a task of ``child.py``
-    :param timeout: seconds of a request
-    :param options: of ``subprocess.Popen``
-    """
+    """A process that forks another one for each request."""
 
     def __init__(self, argv: abc.Sequence[str], timeout: float | None = None,
                  **options: Any) -> None:
@@ -38,10 +33,7 @@ class Forker:
         self._answers = here.makefile('r')
 
     def ask(self, *request: Any) -> str:
-        """Send a request; return the answer, or '' if the process has died.
-
-        :raises TimeoutError: when it takes too long
-        """
+        """Send a request; return the answer, or '' if the process has died."""
         with self._mutex:
             self._requests.write(json.dumps(request) + '\n')
             self._requests.flush()
@@ -55,18 +47,12 @@ class Forker:
 
 @dataclasses.dataclass
 class Forked(processes.Process):
-    """A process that is forked from a template.
-
-    :param argv: a task of ``child.py``, and its arguments
-    """
+    """A process that is forked from a template."""
 
     template: Forker | None = None
 
     def start(self) -> None:
-        """Start it; its output is appended to its log.
-
-        :raises CloudError: when the template has died
-        """
+        """Start it; its output is appended to its log."""
         assert self.template is not None
         pathlib.Path(self.log).touch(mode=0o600)
         answer = self.template.ask(self.argv, self.environment, self.log)

@@ -28,12 +28,7 @@ SERVERS = {'mariadb', 'epmd', 'rabbitmq'}
 
 def up(directory: pathlib.Path, hosts: int, tell: abc.Callable[[str], None]
        ) -> cloud.Cloud:
-    """Start a cloud; remove it again if that fails.
-
-    :param tell: is called with each progress message
-    :raises FileExistsError: when the directory has other files in it
-    :raises CloudError: when something does not start
-    """
+    """Start a cloud; remove it again if that fails."""
     state = statefile.State.create(directory)
     try:
         _start(state, hosts, tell)

@@ -71,8 +71,6 @@ class Observer:
 def compared(running: cloud.Cloud, foreign: dict[str, str],
              within: float = 0.0) -> list[Row]:
     """Compare all nodes once, or until placement equals nova within seconds.
-
-    :returns: the last comparison
     """
     rows: list[Row] = []
 

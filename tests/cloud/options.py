@@ -144,7 +144,6 @@ def _add(commands: argparse._SubParsersAction, name: str, purpose: str,
     """Add a command.
 
     :param success: what has happened if it exits with 0, and not if with 1
-    :param details: lines of its help
     """
     text = '%s. Exit status: 0 %s; 1 otherwise.' % (
         purpose.capitalize(), success)

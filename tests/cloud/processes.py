@@ -134,10 +134,7 @@ class Process:
         return False
 
     def check(self) -> None:
-        """Check that it runs.
-
-        :raises CloudError: when it does not, with the end of its log
-        """
+        """Check that it runs."""
         if not self.alive():
             raise self._failure('has died')
 
@@ -172,9 +169,6 @@ class Process:
         """Wait until it has finished its task.
 
         Only the process that started it can do so.
-
-        :param timeout: seconds that it may take
-        :raises CloudError: when it fails or takes longer
         """
         assert self._child is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -190,8 +184,6 @@ class Process:
         """Wait until it has reached a condition.
 
         :param what: the error text if it does not, such as ``did not answer``
-        :param poll: seconds between two checks
-        :raises CloudError: when it dies or takes too long
         """
         deadline = time.monotonic() + START_TIMEOUT
         while not done():

@@ -33,8 +33,6 @@ def waitress(module: str, port: int, threads: int,
     """Return the command line that serves a WSGI module with waitress.
 
     It needs no compiler.
-
-    :param frames: the number of stack frames to add below the application
     """
     return child('serve', module, str(port), str(threads), str(frames))
 
@@ -43,8 +41,6 @@ def uwsgi(module: str, port: int, count: int, timeout: int = 60) -> list[str]:
     """Return the command line that serves a WSGI module with uwsgi.
 
     It needs pyuwsgi, see ``benchmarks/requirements.txt``.
-
-    :param timeout: seconds after which a request without an answer ends
     """
     return child('serve_processes', module, str(port), str(count),
                  str(timeout))

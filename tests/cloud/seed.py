@@ -35,7 +35,6 @@ def accounts(identity: adapter.Adapter, cloud: config.Config,
 
     :param others: services besides nova and placement: name, type and URL of
         each
-    :param roles: the roles of each account
     """
     def create(kind: str, **values: Any) -> str:
         return access.create(identity, '/%ss' % kind, **{kind: values})['id']
@@ -71,9 +70,6 @@ def compute_hosts(cloud: config.Config, seeded: abc.Sequence[Node],
 
     They are written directly into nova's tables: thousands of hosts take
     seconds.
-
-    :param cell: the name of the hosts' cell
-    :param database: the name of that cell's database
     """
     services(cloud, sorted({node.host for node in seeded}), cell, database)
     sql.insert(cloud.database_url(database), 'compute_nodes', [

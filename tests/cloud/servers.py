@@ -33,10 +33,7 @@ class Unavailable(Exception):
 
 
 def install() -> None:
-    """Install the servers that this machine does not have.
-
-    :raises Unavailable: when that cannot be done
-    """
+    """Install the servers that this machine does not have."""
     missing = _missing()
     if not missing:
         return

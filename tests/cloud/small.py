@@ -27,12 +27,6 @@ def running(database: str = 'sqlite', server: programs.Server | None = None,
 
     Nova has no compute hosts until ``seed_hosts`` is called, and the agent is
     not started.
-
-    :param database: see ``config.Config``
-    :param server: see ``services.Services``
-    :param nova_options: added to nova.conf
-    :param tell: is called with each progress message
-    :raises CloudError: when something does not start
     """
     with tempfile.TemporaryDirectory(prefix='mirror-cloud-') as directory:
         state = statefile.State.create(pathlib.Path(directory))
@@ -77,7 +71,6 @@ def start(state: statefile.State, parts: services.Services,
     What takes time runs in parallel.
 
     :param then: is called when nova's tables exist
-    :param tell: is called with each progress message
     """
     tell('Creating the tables of keystone, placement and nova')
     tasks = parts.set_up()

@@ -16,11 +16,7 @@ from tests.cloud import processes
 
 @dataclasses.dataclass(frozen=True)
 class Resource:
-    """An object outside of the directory that has to be removed.
-
-    :param kind: ``database`` or ``folder``
-    :param where: the URL of the server
-    """
+    """A ``database`` or ``folder`` elsewhere, which has to be removed."""
 
     kind: str
     where: str
@@ -32,10 +28,7 @@ class NoCloud(Exception):
 
 
 class State:
-    """The state of one cloud; each change is written to its file.
-
-    :param directory: everything that the cloud writes is below it
-    """
+    """The state of one cloud; each change is written to its file."""
 
     def __init__(self, directory: pathlib.Path) -> None:
         self.directory = directory
@@ -48,10 +41,7 @@ class State:
 
     @classmethod
     def create(cls, directory: pathlib.Path) -> Self:
-        """Create the state of a new cloud.
-
-        :raises FileExistsError: when there is a cloud, or other files
-        """
+        """Create the state of a new cloud, in a directory without files."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         others = {path.name for path in directory.iterdir()} - {'log'}
         if others:
@@ -65,10 +55,7 @@ class State:
 
     @classmethod
     def read(cls, directory: pathlib.Path) -> Self:
-        """Read the state of the existing cloud.
-
-        :raises NoCloud: when there is none
-        """
+        """Read the state of the existing cloud; raise NoCloud if none is."""
         found = cls(directory)
         try:
             values = json.loads(found._path.read_text())
@@ -94,10 +81,7 @@ class State:
         return str(self.directory / 'log' / ('%s.log' % name))
 
     def process(self, name: str) -> processes.Process:
-        """Return the process with a name.
-
-        :raises LookupError: when there is none
-        """
+        """Return the process with a name."""
         for each in self.processes:
             if each.name == name:
                 return each

@@ -59,10 +59,7 @@ class Scene:
         self._verbose = verbose
 
     def run(self, *argv: str, status: int = 0) -> str:
-        """Run a command; return its standard output.
-
-        :raises CloudError: when it exits with another status
-        """
+        """Run a command; return its standard output."""
         observed, out, err = self.cloud.run(*argv)
         if self._verbose:
             print('$', *argv)

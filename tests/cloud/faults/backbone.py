@@ -33,9 +33,7 @@ class Backbone:
     """The servers and processes of all lanes.
 
     :param state: of everything that has to be removed
-    :param mysql: the URL of MariaDB
     :param postgresql: the URL of PostgreSQL, or '' if no lane uses it
-    :param prefix: of the names of all databases
     """
 
     state: statefile.State
@@ -53,13 +51,7 @@ class Backbone:
 @contextlib.contextmanager
 def running(postgresql: bool, tell: output.Tell, token_seconds: int = 3600
             ) -> abc.Iterator[Backbone]:
-    """Start what all lanes share; remove it at the end.
-
-    :param postgresql: whether lanes have journals on PostgreSQL
-    :param token_seconds: see ``config.Config``
-    :raises CloudError: when something does not start
-    :raises Unavailable: when a server is not installed
-    """
+    """Start what all lanes share; remove it at the end."""
     with tempfile.TemporaryDirectory(prefix='mirror-cloud-') as directory, \
             contextlib.ExitStack() as stack:
         state = statefile.State.create(pathlib.Path(directory))

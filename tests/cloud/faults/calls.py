@@ -45,9 +45,7 @@ class TimedAnswer:
     :param status: 0 if there was none within the limit
     :param seconds: until the answer, or the limit
     :param before: seconds of the hook before nova's method
-    :param method: seconds of nova's method
     :param after: seconds of the hook after nova's method
-    :param log: what nova-api has logged
     """
 
     status: int
@@ -97,10 +95,7 @@ class Caller:
             self._scene.place(host, [scenes.SECOND])
 
     def check_wires(self) -> None:
-        """Check that nova and the agent reach each party through its wire.
-
-        :raises CloudError: when a fault would have no effect
-        """
+        """Check that nova and the agent reach each party through its wire."""
         unused = [name for name, wire in self._lane.wires.items()
                   if not wire.accepted]
         # The lane has used only one of the journals yet.
@@ -111,10 +106,7 @@ class Caller:
                                        % ' and '.join(unused))
 
     def measure(self, row: table.Row) -> report.Measured:
-        """Measure a row, first with stock nova.
-
-        :raises CloudError: when it cannot be measured
-        """
+        """Measure a row, first with stock nova."""
         if self._setting != (row.journal, row.inline_timeout):
             self._setting = (row.journal, row.inline_timeout)
             self._lane.use(row.journal, {'aggregate_mirror': {
@@ -194,10 +186,7 @@ class Caller:
             status, message, seconds, *recording.seconds(), log.read())
 
     def _make_usable(self, row: table.Row, name: str) -> None:
-        """Start a nova-api if necessary, and use it.
-
-        :raises CloudError: when it does not mirror although nothing fails
-        """
+        """Start a nova-api if necessary, and use it."""
         for _attempt in range(ATTEMPTS):
             if name not in self._usable or row.cold:
                 self._lane.start(name)

@@ -30,12 +30,7 @@ SOAKS = {table.RANDOM: soak.Soak, table.OBSERVED: observing.Observing}
 
 
 def main(running: cloud.Cloud | None, chosen: argparse.Namespace) -> int:
-    """Measure rows; return 0 if none breaks the promise.
-
-    :param running: the full cloud, if random faults are selected
-    :raises CloudError: when the cloud cannot be started
-    :raises Unavailable: when a server is not installed
-    """
+    """Measure rows; return 0 if none breaks the promise."""
     servers.install()
     tell = output.teller()
     moments: dict[str, list[table.Row]] = collections.defaultdict(list)

@@ -102,8 +102,6 @@ class Disturbances:
 
     def revive(self, process: processes.Process) -> None:
         """Start a process; retry, because other processes may be unavailable.
-
-        :raises CloudError: when no attempt succeeds
         """
         for attempt in range(STARTS):
             try:

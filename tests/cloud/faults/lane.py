@@ -58,7 +58,6 @@ class Request:
 class Lane(access.Access):
     """A nova of its own, with a wire to each party.
 
-    :param cells: how many there are
     :param placement: another port at which nova reaches placement, or 0
     :param forks_agent: whether the agent is forked from a process that has
         imported all of nova, and not started as a program
@@ -146,10 +145,7 @@ class Lane(access.Access):
                     'OpenStack-API-Version': 'compute 2.96'})
 
     def journal_url(self, direct: bool = True) -> str:
-        """Return the URL of the journal.
-
-        :param direct: not through a wire
-        """
+        """Return the URL of the journal."""
         if self.journal == 'sqlite':
             return 'sqlite:///%s' % self.journal_file
         url = (self.config.database_url('journal') if self.journal == 'mysql'
@@ -284,8 +280,6 @@ def _clone(address: str, source: str, target: str) -> None:
     """Create a database with the tables and rows of another.
 
     Nova takes a minute to create its tables.
-
-    :param address: the URL of the server
     """
     sql.execute(address, servers.MYSQL.create % target)
     with sql.engine('%s/%s' % (address, source)).connect() as connection:

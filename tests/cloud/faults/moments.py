@@ -38,8 +38,6 @@ class Listener(socketserver.ThreadingUnixStreamServer):
     """The socket at which the hooks of nova-api report, run by a thread.
 
     Each moment of a recorded call is passed on before nova-api may go on.
-
-    :param path: of the socket
     """
 
     daemon_threads = True
@@ -81,11 +79,7 @@ class _Connection(socketserver.StreamRequestHandler):
 
 
 class Recording:
-    """The moments of one call.
-
-    :param moment: the first such moment begins the fault
-    :param begin: begins the fault
-    """
+    """The moments of one call; the first ``moment`` begins the fault."""
 
     def __init__(self, moment: str = '',
                  begin: abc.Callable[[], None] = lambda: None) -> None:

@@ -121,10 +121,7 @@ class Part:
                 url=TEMPLATE % url.database)
 
     def blameless(self, unserved: abc.Set[str]) -> set[str]:
-        """Return healthy hosts and providers that have not failed.
-
-        :param unserved: providers about which a request has failed
-        """
+        """Return healthy hosts and providers that have not failed."""
         names = set()
         for host in self.healthy:
             providers = self._scene.providers[host]

@@ -46,10 +46,7 @@ HOPS = {'connection', 'keep-alive', 'transfer-encoding', 'content-length',
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """A port whose requests continue to placement, run by threads.
-
-    :param target: the port of placement
-    """
+    """A port whose requests continue to placement, run by threads."""
 
     daemon_threads = True
     request_queue_size = 128

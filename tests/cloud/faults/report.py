@@ -31,8 +31,6 @@ class Measured:
     """The measurements of a row.
 
     :param figures: none if it could not be measured
-    :param problems: how the row breaks the promise
-    :param log: what to read if there are any
     """
 
     row: table.Row
@@ -53,10 +51,7 @@ Measure = abc.Callable[[table.Row], Measured]
 
 
 class Report:
-    """The results of a run, in the order of the table; for several threads.
-
-    :param rows: all that are measured
-    """
+    """The results of a run, in the order of the table; for several threads."""
 
     def __init__(self, rows: abc.Sequence[table.Row], tell: output.Tell
                  ) -> None:

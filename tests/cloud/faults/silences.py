@@ -55,10 +55,7 @@ class Sample(NamedTuple):
 
 
 class Silence:
-    """The calls on one lane during a silence.
-
-    :param seconds: of the silence
-    """
+    """The calls on one lane during a silence."""
 
     def __init__(self, lane: lanes.Lane, row: table.Row, seconds: float
                  ) -> None:
@@ -195,10 +192,6 @@ class Silence:
 
 def measure(shared: backbone.Backbone, seconds: float, row: table.Row
             ) -> report.Measured:
-    """Measure a row, on a lane of its own.
-
-    :param seconds: of the silence
-    :raises CloudError: when it cannot be measured
-    """
+    """Measure a row, on a lane of its own."""
     with lanes.Lane(shared, row.cells) as lane:
         return Silence(lane, row, seconds).run()

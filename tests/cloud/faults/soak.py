@@ -37,12 +37,7 @@ SHOWN, LENGTH = 20, 300
 
 
 class Soak:
-    """Operations and faults on a cloud.
-
-    :param rows: the faults to choose from
-    :param tell: is called with each progress message
-    :raises CloudError: when placement does not equal nova at the beginning
-    """
+    """Operations and faults on a cloud."""
 
     round_seconds = ROUND
 
@@ -69,10 +64,7 @@ class Soak:
         self._faults = disturbances.Disturbances(running, rows, seed)
 
     def run(self, seconds: float) -> list[report.Measured]:
-        """Soak the cloud; repair it and delete the aggregates at the end.
-
-        :raises CloudError: when a process does not start again
-        """
+        """Soak the cloud; repair it and delete the aggregates at the end."""
         start = time.monotonic()
 
         def ended() -> bool:
@@ -142,8 +134,6 @@ class Soak:
 
         What the journal repaired is counted apart from what was left to the
         full sync.
-
-        :param since: when the changes to be repaired began
         """
         self._tell('Waiting until placement is repaired')
         self._faults.supervise()

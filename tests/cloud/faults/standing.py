@@ -58,10 +58,7 @@ Figures = abc.Mapping[str, float]
 
 
 def measure(shared: backbone.Backbone, row: table.Row) -> report.Measured:
-    """Measure a row, on a lane of its own.
-
-    :raises CloudError: when it cannot be measured
-    """
+    """Measure a row, on a lane of its own."""
     with contextlib.ExitStack() as stack:
         proxied = stack.enter_context(
             proxy.Proxy(shared.config.ports['placement']))
@@ -257,10 +254,7 @@ class _Measurer:
         return self._wait(lambda: not self._scene.differences(hosts))
 
     def _drain(self, bad: abc.Sequence[str] = ()) -> float:
-        """Hand over rows of hosts; return the seconds to the last one.
-
-        :param bad: hosts of the bad part whose rows are handed over as well
-        """
+        """Hand over rows of hosts; return the seconds to the last one."""
         scene = self._scene
         hosts = self._hosts(table.DRAIN, *self._part.healthy)
         for host in hosts:
@@ -316,10 +310,7 @@ class _Measurer:
 
     def _find_misnaming(self, logs: abc.Mapping[str, processes.NewLines]
                         ) -> None:
-        """Find what nova-api and the agent say of others than the bad part.
-
-        :param logs: theirs, since it was bad
-        """
+        """Find what nova-api and the agent say of others than the bad part."""
         names = self._part.blameless(self._proxied.unserved)
         for name, log in logs.items():
             self._problems += misnaming(
@@ -362,10 +353,8 @@ def misnaming(log: str, names: abc.Container[str], of_calls: bool = False
               ) -> list[str]:
     """Find warnings and errors that name what has not failed.
 
-    :param names: hosts and providers that did nothing wrong
     :param of_calls: whether it is the log of nova-api, which may have to leave
         their operations to the agent
-    :returns: a problem with the first such line, if any
     """
     lines = [line for line in filter(LINE.search, log.splitlines())
              if any(word in names for word in WORD.findall(line))]

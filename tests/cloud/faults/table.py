@@ -69,12 +69,9 @@ _COLD = {('journal-sqlite', 'refuses'), *_UNBOUNDED}
 class Row:
     """A row of the table.
 
-    :param party: a party, or a part of one
     :param call: the call that is measured, if only one is
     :param rows: handed-over rows of the bad part, each of another host
     :param bad: how many cells or providers are bad
-    :param cells: of nova
-    :param inline_timeout: seconds
     """
 
     party: str

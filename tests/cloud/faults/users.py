@@ -79,11 +79,7 @@ class Aggregate:
 
 
 class User:
-    """One user who sends one request at a time, to either controller.
-
-    :param shared: aggregates that all users use; they are not deleted
-    :param keep: is called with each answer
-    """
+    """One user who sends one request at a time, to either controller."""
 
     def __init__(self, running: cloud.Cloud, name: str, seed: str,
                  shared: abc.Sequence[Aggregate],

@@ -46,10 +46,7 @@ class Wires:
 
 
 class Wire:
-    """The connections to one party, which can fail.
-
-    :param port: where it accepts connections
-    """
+    """The connections to one party, which can fail."""
 
     def __init__(self, wires: Wires, port: int, target: int) -> None:
         self.port = port

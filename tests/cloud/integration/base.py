@@ -133,10 +133,7 @@ class TestCase(testtools.TestCase):
         return server
 
     def use_scheduler(self, name: str) -> None:
-        """Configure nova-scheduler until the test ends.
-
-        :param name: a key of ``schedulers.OPTIONS``
-        """
+        """Configure nova-scheduler until the test ends."""
         self.addCleanup(self.scene.schedulers.use, '')
         self.scene.schedulers.use(name)
 

@@ -14,10 +14,7 @@ WIDTH = 80
 
 
 def difference(name: str, text: str) -> str:
-    """Return how a table of the documentation differs, or ''.
-
-    :param text: the expected content
-    """
+    """Return how a table of the documentation differs, or ''."""
     path = FOLDER / ('%s.inc' % name)
     if os.environ.get(VARIABLE):
         path.write_text(text)

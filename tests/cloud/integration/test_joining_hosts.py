@@ -106,10 +106,7 @@ class NewHost(fixtures.Fixture):
 @contextlib.contextmanager
 def users(boot: abc.Callable[[], dict[str, Any]]
           ) -> abc.Iterator[list[dict[str, Any]]]:
-    """Let users create one server after the other; yields the servers.
-
-    :param boot: creates a server and waits for its final status
-    """
+    """Let users create one server after the other; yields the servers."""
     servers: list[dict[str, Any]] = []
     stopped = threading.Event()
 

@@ -220,11 +220,7 @@ class TestResponseCodes(base.TestCase):
             self.cloud.start('placement')
 
     def _caller(self, admin, name):
-        """Return a sender of calls to a nova-api.
-
-        :param admin: the administrator's access to it
-        :param name: of the account that is no administrator
-        """
+        """Return a sender of calls to a nova-api."""
         member = adapter.Adapter(
             self.cloud.new_session(name, name), service_type='compute',
             endpoint_override=admin.endpoint_override,

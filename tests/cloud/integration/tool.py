@@ -18,10 +18,7 @@ PATIENCE = patience.seconds(900)
 def call(*argv: object, seconds: float = PATIENCE,
          factor: float = patience.FACTOR
          ) -> 'subprocess.CompletedProcess[str]':
-    """Run a command line to its end.
-
-    :param factor: what its limits are multiplied by
-    """
+    """Run a command line to its end, with limits multiplied by a factor."""
     return subprocess.run(
         [sys.executable, environment.TOP / 'tools' / 'cloud',
          *map(str, argv)], capture_output=True, text=True,

@@ -25,7 +25,6 @@ def repeat(running: cloud.Cloud, chosen: argparse.Namespace, kind: type,
 
     A run continues where one with the same seed ended.
 
-    :param kind: what ``compare`` returns
     :param scheduler: returns the configuration of nova-scheduler for a number
     """
     noun = chosen.command

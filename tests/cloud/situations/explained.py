@@ -63,7 +63,6 @@ def run(at: scene.Scene, arguments: abc.Sequence[str], error: bool = False
 
     :param error: whether it cannot explain what is asked; the summary is its
         error then
-    :raises Failed: when it does something else
     """
     status, out, err = at.run([
         scene.MANAGE, 'scheduling', 'explain', *arguments, '--format',
@@ -87,10 +86,7 @@ def is_command(text: str) -> bool:
 
 
 def command(step: str) -> str:
-    """Return the command in a step.
-
-    :raises Failed: when it has none
-    """
+    """Return the command in a step."""
     found = _COMMAND.search(step)
     if not found:
         raise scene.Failed('no command in "%s"' % step)

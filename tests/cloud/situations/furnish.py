@@ -83,10 +83,7 @@ def uuid(at: scene.Scene, name: str) -> str:
 
 
 def group(at: scene.Scene, policy: str, **rules: int) -> str:
-    """Create a server group; return its ID.
-
-    :param rules: of the policy, such as ``max_server_per_host``
-    """
+    """Create a server group; return its ID."""
     ruled = {'rules': rules} if rules else {}
     made: str = access.create(at.nova, '/os-server-groups', server_group={
         'name': at.name('group'), 'policy': policy, **ruled})['id']
@@ -112,10 +109,7 @@ def account(at: scene.Scene, *roles: str) -> str:
 
 
 def user(at: scene.Scene, *roles: str) -> adapter.Adapter:
-    """Create a user of a new project; return its adapter for nova-api.
-
-    :param roles: of the user, besides ``member``
-    """
+    """Create a user of a new project; return its adapter for nova-api."""
     name = account(at, 'member', *roles)
     return adapter.Adapter(
         at.cloud.new_session(name, name), service_type='compute',

@@ -174,21 +174,14 @@ def child(at: scene.Scene, host: str, resource: str, total: int) -> str:
 
 
 def member(at: scene.Scene, host: str, aggregate: str, belongs: bool) -> None:
-    """Change a provider's aggregates, as another tool would.
-
-    :param aggregate: UUID
-    :param belongs: whether the provider shall be in it
-    """
+    """Change a provider's aggregates, as another tool would."""
     change = frozenset.union if belongs else frozenset.difference
     at.cloud.change_aggregates(
         provider(at, host), lambda before: change(before, {aggregate}))
 
 
 def wait_member(at: scene.Scene, provider: str, aggregate: str) -> None:
-    """Wait until the agent has added a provider to an aggregate.
-
-    :param aggregate: UUID
-    """
+    """Wait until the agent has added a provider to an aggregate."""
     def belongs() -> bool:
         return aggregate in (at.cloud.associations(provider) or ())
 

@@ -42,10 +42,7 @@ def _about() -> dict[str, str]:
 
 def update(results: abc.Sequence[run.Result], names: abc.Sequence[str]
            ) -> None:
-    """Replace the rows of a run, and drop those that were not as expected.
-
-    :param names: all situations, in the order of the table
-    """
+    """Replace the rows of a run, and drop those that were not as expected."""
     rows, about = _read(), _about()
     for one in results:
         rows.pop(one.situation.name, None)

@@ -63,10 +63,7 @@ class Trial:
 
 
 def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
-    """Compare the fillings that are left; return 0 if all are equal.
-
-    :raises CloudError: when the cloud has too few hosts
-    """
+    """Compare the fillings that are left; return 0 if all are equal."""
     if not set(HOSTS) <= set(running.config.host_names()):
         raise processes.CloudError(
             'the cloud has too few hosts; start one with "up --hosts %d"'

@@ -46,10 +46,7 @@ class Scene:
         return '%s-%s' % (kind, uuid.uuid4().hex[:8])
 
     def wait_until(self, done: abc.Callable[[], bool], what: str) -> None:
-        """Wait for a result of other processes.
-
-        :raises Failed: when it takes too long
-        """
+        """Wait for a result of other processes."""
         if not patience.wait(done, PATIENCE, POLL):
             raise Failed('%s: not within %s s' % (what, PATIENCE))
 
@@ -67,10 +64,7 @@ class Scene:
         return self.cloud.run(*argv)
 
     def check(self, command: str | abc.Sequence[str]) -> None:
-        """Run a command that has to succeed.
-
-        :raises Failed: when it does not
-        """
+        """Run a command that has to succeed."""
         status, out, err = self.run(command)
         if status:
             end = (out + err)[-500:]

@@ -90,10 +90,7 @@ class Schedulers:
         self.restart(argv)
 
     def restart(self, argv: abc.Sequence[str] = ()) -> None:
-        """Restart nova-scheduler, which reads all aggregates again.
-
-        :param argv: its command line, by default the present one
-        """
+        """Restart nova-scheduler, which reads all aggregates again."""
         scheduler = self._cloud.process('scheduler')
         scheduler.kill()
         if argv:

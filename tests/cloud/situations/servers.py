@@ -22,11 +22,7 @@ ACTIONS: abc.Mapping[str, abc.Mapping[str, Any]] = {
 class Create:
     """The creation of one or more servers.
 
-    :param flavor: ID
-    :param image: ID; by default the cloud's image
     :param values: further values of the server in nova's API
-    :param hints: scheduler hints
-    :param nova: the adapter for another nova-api
     :param explained: arguments of the explanation besides ``--server``; with
         ``--flavor`` among them they replace it
     """
@@ -99,7 +95,6 @@ class Create:
 class Move:
     """A move of a server to a host that nova-scheduler finds.
 
-    :param server: ID
     :param operation: with the flavor of a resize, or options
     :param action: with its values, if it is not in ``ACTIONS``
     """
@@ -155,11 +150,7 @@ def resize(at: scene.Scene, server: str, flavor: str,
 
 def boot(at: scene.Scene, flavor: str, host: str = '', zone: str = '',
          **values: Any) -> str:
-    """Create a server that has to run; return its ID.
-
-    :param host: where it has to run
-    :param values: see ``Create``
-    """
+    """Create a server that has to run; return its ID."""
     made = Create(at, flavor, zone, **values)
     outcome = made.make()
     if not outcome.hosts or (host and outcome.hosts != {host}):

@@ -39,23 +39,15 @@ class Round:
 
     :param host: the host whose explanation is checked, and that takes the
         server once the step is followed; empty if no host is explained
-    :param kind: of the reason of that host
-    :param reason: a part of the reason
-    :param step: a part of what to do
     :param action: a command that is run, by default the command in the step;
         or in words, what the situation does when it continues
-    :param request: what is explained
     :param again: the request that succeeds in the end, if it is another
     :param takes: the host that takes the server in the end, if it is another
     :param wrong: the host that takes the server although it should not
     :param summary: a part of the summary, by default the reason
-    :param note: a part of a note, or of what is said first
-    :param looked: a part of what was not looked at
     :param refusal: a pattern of what nova tells, by default ``NO_HOST``
     :param error: whether the command explains nothing: the summary is a part
         of its error
-    :param anywhere: whether any host may take the server in the end
-    :param is_final: whether nova's answer is the end
     """
 
     request: Request
@@ -84,12 +76,7 @@ command."""
 
 @dataclasses.dataclass(frozen=True)
 class Situation:
-    """A row of the table.
-
-    :param title: for the documentation
-    :param scheduler: the name of the configuration of nova-scheduler
-    :param agents: whether the agents of this package run
-    """
+    """A row of the table."""
 
     name: str
     title: str

@@ -117,7 +117,6 @@ class Sandbox(fixtures.Fixture):
         """Play the nova and plugin parts of stack.sh, or of another script.
 
         :param script: ``stack``, ``unstack`` or ``clean``
-        :param localrc: additional lines of localrc
         """
         return self.run([HERE / 'phases.sh', script], localrc)
 

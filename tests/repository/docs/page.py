@@ -26,8 +26,6 @@ class Example:
     """A console block.
 
     :param line: the number of its first line in the page
-    :param section: the title above it
-    :param commands: as they are typed, without prompts
     :param not_run: the reason why it is not run; empty when it is run
     :param exits: the exit statuses that each command may have
     """
@@ -54,10 +52,7 @@ def examples(page: str) -> list[Example]:
 
 
 def readme(section: str, *exits: int) -> Example:
-    """Return the commands of a section of README, which have no prompts.
-
-    :param exits: the exit statuses that each command may have
-    """
+    """Return the commands of a section of README, which have no prompts."""
     before, block = re.split(
         '(?<=\n%s\n)=+\n[^=]*?::\n\n' % re.escape(section),
         README.read_text(), maxsplit=1)
@@ -67,10 +62,7 @@ def readme(section: str, *exits: int) -> Example:
 
 
 def parse(page: str, text: str) -> abc.Iterator[Example]:
-    """Parse the examples in the text of a page, in order.
-
-    :raises ValueError: when a block cannot be given to a shell
-    """
+    """Parse the examples in the text of a page, in order."""
     lines = text.splitlines()
     section, not_run, exits = '', '', (0,)
     for number, line in enumerate(lines):

@@ -53,8 +53,6 @@ class Shell:
 
     def type(self, examples: abc.Sequence[page.Example]) -> str:
         """Run the examples, except those marked "not run"; return the output.
-
-        :raises ExampleFailed: at the first command with another exit status
         """
         script = ['. %s' % self._openrc, 'cd %s' % ROOT]
         for example in examples:

@@ -121,10 +121,7 @@ def hint(at: scene.Scene) -> Rounds:
 
 
 def _few(at: scene.Scene, then: str, action: str, note: str = '') -> Rounds:
-    """Placement may return one host, and it is not the suitable one.
-
-    :param then: the configuration of nova-scheduler that follows the step
-    """
+    """Placement may return one host, and it is not the suitable one."""
     key = at.name('key')
     # The other hosts are excluded, so that placement returns one of two.
     name = hosts.custom_trait(at)
