@@ -140,8 +140,7 @@ def _furnish(running: cloud.Cloud) -> None:
     """Create what servers need: a flavor, an image and a network."""
     running.nova().post('/flavors', json={'flavor': {
         'id': 'tiny', 'name': 'tiny', 'vcpus': 1, 'ram': 64, 'disk': 1}})
-    running.fill_image(running.create_image(
-        name='empty', visibility='public'))
+    running.fill_image(running.create_image(name='empty', visibility='public'))
     networks = running.rest('network')
     network = access.create(networks, '/v2.0/networks', network={
         'name': 'public', 'shared': True,

@@ -226,8 +226,8 @@ def _message(answer: requests.Response) -> str:
     if answer.status_code < 400:
         return ''
     try:
-        return ' '.join(str(error['message'])
-                        for error in answer.json().values())
+        errors = answer.json().values()
+        return ' '.join(str(error['message']) for error in errors)
     except (json.JSONDecodeError, AttributeError, TypeError, KeyError):
         return answer.text
 

@@ -72,8 +72,7 @@ class Disturbances:
 
     def current(self) -> list[str]:
         """Describe the current faults."""
-        return [str(window) for window in self.windows
-                if window.ended is None]
+        return [str(window) for window in self.windows if window.ended is None]
 
     def tasks(self, name: str, stop: threading.Event
               ) -> list[abc.Callable[[], None]]:
@@ -146,8 +145,7 @@ class Disturbances:
             seconds = chance.uniform(*LASTS)
             with self._window(row.kind, row.party) as window:
                 if window:
-                    KINDS[row.kind](
-                        self, self._processes[row.party], seconds)
+                    KINDS[row.kind](self, self._processes[row.party], seconds)
                 else:
                     # Try it again after the next choice.
                     self._deck.insert(-1, row)

@@ -194,8 +194,7 @@ class Lane(access.Access):
         for name in ('nova_api', 'nova_cell0', 'journal',
                      *self.cells.values()):
             source = 'nova' if name in self.cells.values() else name
-            _clone(shared.mysql, shared.prefix + source,
-                   self._prefix + name)
+            _clone(shared.mysql, shared.prefix + source, self._prefix + name)
         if shared.postgresql:
             target = self._prefix + 'journal'
             shared.state.add(statefile.Resource(

@@ -145,5 +145,4 @@ class _Proxied(http.server.BaseHTTPRequestHandler):
 
 
 def _kept(headers: abc.Iterable[tuple[str, str]]) -> dict[str, str]:
-    return {name: value for name, value in headers
-            if name.lower() not in HOPS}
+    return {name: value for name, value in headers if name.lower() not in HOPS}

@@ -73,8 +73,7 @@ class Silence:
         answering = [cell for cell in lane.cells
                      if cell not in lane.wires_of(row)]
         for cell in answering:
-            hosts = [self._scene.name(cell, number)
-                     for number in range(HOSTS)]
+            hosts = [self._scene.name(cell, number) for number in range(HOSTS)]
             self._scene.create_hosts(cell, hosts)
             for host in hosts:
                 self._scene.place(host, [])

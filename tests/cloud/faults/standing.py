@@ -168,8 +168,7 @@ class _Measurer:
                     [], [] if row.silent else self._part.bad)
                 if row.kind == 'range-locked':
                     # The lock begins after it, and not before all rows.
-                    self._part.hand_over(
-                        self._part.healthy[:1], running=True)
+                    self._part.hand_over(self._part.healthy[:1], running=True)
                 self._begin(stack, rows)
             finally:
                 agent.send(signal.SIGCONT)
@@ -212,8 +211,7 @@ class _Measurer:
         agent.send(signal.SIGHUP)
         reloaded = self._wait(lambda: self._leader() not in ('', leader))
         drained = max(figures[DRAINED], self._drain())
-        synced = max(figures[LATER_SYNC],
-                     self._sync(self._part.healthy[5:6]))
+        synced = max(figures[LATER_SYNC], self._sync(self._part.healthy[5:6]))
         agent.send(signal.SIGTERM)
         ended = self._wait(lambda: not agent.alive())
         return {RELOADED: reloaded, DRAINED: drained, LATER_SYNC: synced,

@@ -157,6 +157,5 @@ class RoutedNetwork(fixtures.Fixture):
 
     def _list(self, kind: str) -> list[dict[str, Any]]:
         kinds = kind + 's'
-        answer = self._neutron.get(
-            '/v2.0/%s?network_id=%s' % (kinds, self.id))
+        answer = self._neutron.get('/v2.0/%s?network_id=%s' % (kinds, self.id))
         return answer.json()[kinds]

@@ -103,8 +103,7 @@ class TestSegments(testscenarios.WithScenarios, RightsTest):
     scenarios = [(role, {'role': role}) for role in ('admin', 'service')]
 
     def test_full_segment(self):
-        network = self.useFixture(
-            routed.RoutedNetwork(self.scene, (30, 30)))
+        network = self.useFixture(routed.RoutedNetwork(self.scene, (30, 30)))
         network.fill(network.segments[1])
         with open(self.cloud.config.path('limited.conf'), 'a') as conf:
             conf.write(schedulers.OPTIONS[schedulers.OURS])

@@ -8,7 +8,6 @@ import re
 from typing import Any
 
 from tests.cloud.situations import scene
-from tests.cloud.situations import situation
 
 CELL_DOWN = 5
 # A command ends where a sentence continues.
@@ -28,15 +27,14 @@ class Explanation:
 
     @property
     def notes(self) -> str:
-        return '\n'.join([
-            *self.document['remarks'], *self.document['notes']])
+        return '\n'.join([*self.document['remarks'], *self.document['notes']])
 
     def of(self, host: str) -> dict[str, Any]:
         """Return the row of a host's first compute node."""
         return next(one for one in self.document['hosts']
                     if one['host'] == host)
 
-    def problems(self, expected: situation.Round) -> list[str]:
+    def problems(self, expected: scene.Round) -> list[str]:
         """List what differs from what a situation expects."""
         found = []
         if expected.host:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute hosts: their services, and their providers in placement."""
+"""Compute hosts: their services, providers in placement, and their cell."""
 
 from collections import abc
 import pathlib
@@ -7,9 +7,12 @@ from typing import Any
 import uuid
 
 from keystoneauth1 import exceptions
+import sqlalchemy as sa
 
 from tests.cloud import cloud
+from tests.cloud.faults import wires
 from tests.cloud.situations import scene
+from tests.cloud import sql
 
 _FURTHER = '# Until the end of the situation.\n'
 
@@ -193,6 +196,29 @@ def lose(at: scene.Scene, host: str) -> None:
     at.later(raise_up, at, host)
     at.cloud.process(host).kill()
     _put(at, host, {'forced_down': True})
+
+
+def cell_database(at: scene.Scene) -> wires.Wire:
+    """Put the database of the only cell behind a wire until the end.
+
+    Only processes that start meanwhile use the wire, because nova reads the
+    cell mappings once: nova-api shows the servers all the time.
+    """
+    api, url = map(at.cloud.config.database_url, ('nova_api', 'nova'))
+    wire: wires.Wire = at.enter(wires.Wires()).to(sa.engine.make_url(url).port)
+
+    def write(url: str) -> None:
+        sql.execute(api, 'UPDATE cell_mappings SET database_connection = :url '
+                    "WHERE name = 'cell1'", url=url)
+
+    [(before,)] = sql.execute(
+        api, 'SELECT database_connection FROM cell_mappings '
+        "WHERE name = 'cell1'")
+    at.later(at.schedulers.restart)
+    at.later(write, before)
+    write(sql.changed(url, port=wire.port))
+    at.schedulers.restart()
+    return wire
 
 
 def _create_trait(at: scene.Scene, name: str) -> None:

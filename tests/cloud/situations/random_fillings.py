@@ -23,7 +23,6 @@ from tests.cloud.situations import reports
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
-from tests.cloud.situations import situation
 
 SOURCE, HOSTS = filling.SOURCE, filling.HOSTS
 LIVE, COLD, EVACUATE = 'live-migrate', 'migrate', 'evacuate'
@@ -89,8 +88,7 @@ def _compare(reporting: reports.Reports, at: scene.Scene, number: int,
         hosts.lose(at, SOURCE)
     _Moves(at, reporting, trial).make()
     smallest = min(filled.flavors, key=lambda flavor: flavor.vcpus)
-    _count(at, reporting, trial, smallest.id,
-           choice.choice(filled.zones))
+    _count(at, reporting, trial, smallest.id, choice.choice(filled.zones))
     return trial
 
 
@@ -142,7 +140,7 @@ class _Moves:
                 '%s: explained "%s" if it goes first, and alone: %s' % (
                     row['name'], row['first'], alone.summary))
 
-    def _move(self, row: abc.Mapping[str, Any]) -> situation.Outcome:
+    def _move(self, row: abc.Mapping[str, Any]) -> scene.Outcome:
         """Make a move, and wait until nova-compute has reported it."""
         at = self._scene
         # What cannot be moved has no operation.
@@ -157,19 +155,19 @@ class _Moves:
         return outcome
 
 
-def _fits(row: abc.Mapping[str, Any], outcome: situation.Outcome) -> bool:
+def _fits(row: abc.Mapping[str, Any], outcome: scene.Outcome) -> bool:
     """Check whether nova has done what a row of the prediction says."""
     if row['kind'] == FOUND:
         possible = {row['destination'], *row['same_weight']}
         return bool(outcome.hosts) and outcome.hosts <= possible
-    refused = situation.NO_HOST in outcome.message
+    refused = scene.NO_HOST in outcome.message
     return not outcome.hosts and refused == (row['kind'] == NO_HOST)
 
 
 def _count(at: scene.Scene, reporting: reports.Reports, trial: Trial,
            flavor: str, zone: str) -> None:
     """Create servers until nova finds no host, or one too many."""
-    def create() -> situation.Outcome:
+    def create() -> scene.Outcome:
         return servers.Create(
             at, flavor, zone, values=filling.NO_NETWORK).make()
 
@@ -182,7 +180,7 @@ def _count(at: scene.Scene, reporting: reports.Reports, trial: Trial,
         trial.created += 1
         reporting.wait(at, *outcome.hosts)
         outcome = create()
-    expected = situation.NO_HOST in outcome.message
+    expected = scene.NO_HOST in outcome.message
     if trial.created != number or not expected:
         trial.problems.append('explained %d servers, nova %s after %d' % (
             number, outcome, trial.created))

@@ -17,7 +17,6 @@ from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
-from tests.cloud.situations import situation
 
 HOSTS = ('compute-1', 'compute-2', 'compute-3')
 SOURCE = HOSTS[0]
@@ -39,7 +38,7 @@ class Comparison:
     @property
     def equal(self) -> bool:
         if not self.chosen:
-            return not self.acceptable and situation.NO_HOST in self.message
+            return not self.acceptable and scene.NO_HOST in self.message
         return set(self.chosen) <= set(self.acceptable)
 
     def __str__(self) -> str:
@@ -77,7 +76,7 @@ def _compare(at: scene.Scene, number: int, choice: random.Random
         explained_as = [
             '--flavor', flavor, '--network', servers.NETWORK, '--project',
             at.nova.get_project_id(), *['--zone', zone] * bool(zone)]
-        request: situation.Request = servers.Create(
+        request: scene.Request = servers.Create(
             at, flavor, zone, explained=explained_as)
     else:
         # A server that is forced to a host passes no filter there.

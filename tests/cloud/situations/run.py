@@ -14,7 +14,6 @@ from tests.cloud import processes
 from tests.cloud.situations import explained
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
-from tests.cloud.situations import situation
 
 ERRORS = (scene.Failed, processes.CloudError, exceptions.ClientException,
           StopIteration, LookupError)
@@ -24,7 +23,7 @@ ERRORS = (scene.Failed, processes.CloudError, exceptions.ClientException,
 class Result:
     """What has happened in a situation."""
 
-    situation: situation.Situation
+    situation: scene.Situation
     got: str = ''
     """What the user got."""
     summary: str = ''
@@ -53,7 +52,7 @@ class Run:
         self._schedulers = schedulers.Schedulers(running)
         self.results: list[Result] = []
 
-    def play(self, situations: abc.Sequence[situation.Situation]) -> None:
+    def play(self, situations: abc.Sequence[scene.Situation]) -> None:
         """Play situations, so that few processes have to be restarted."""
         tell = output.teller()
         try:
@@ -82,8 +81,8 @@ class Run:
             result.problems.append('%s: %s' % (type(exc).__name__, text))
 
     def _play(self, at: scene.Scene, result: Result,
-              rounds: abc.Iterator[situation.Round]) -> None:
-        last: situation.Round | None = None
+              rounds: abc.Iterator[scene.Round]) -> None:
+        last: scene.Round | None = None
         # The situation continues, and follows the step, for the next round.
         for one in rounds:
             if last is None:
@@ -111,7 +110,7 @@ class Run:
                 last.takes or last.host))
 
 
-def _check_refusal(expected: situation.Round, result: Result) -> None:
+def _check_refusal(expected: scene.Round, result: Result) -> None:
     """Make the request, which has to fail or get a wrong host."""
     outcome = expected.request.make()
     result.got = str(outcome)
@@ -119,11 +118,11 @@ def _check_refusal(expected: situation.Round, result: Result) -> None:
         if outcome.hosts != {expected.wrong}:
             result.problems.append('it did not get ' + expected.wrong)
     elif outcome.hosts or not re.search(
-            expected.refusal or situation.NO_HOST, outcome.message):
+            expected.refusal or scene.NO_HOST, outcome.message):
         result.problems.append('it got %s' % outcome)
 
 
-def _about(found: explained.Explanation, expected: situation.Round
+def _about(found: explained.Explanation, expected: scene.Round
            ) -> tuple[str, str]:
     """Return what is said about the host, and the step.
 

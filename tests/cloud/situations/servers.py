@@ -5,7 +5,6 @@ from collections import abc
 from typing import Any
 
 from tests.cloud.situations import scene
-from tests.cloud.situations import situation
 
 HOST = 'OS-EXT-SRV-ATTR:host'
 TASK = 'OS-EXT-STS:task_state'
@@ -47,7 +46,7 @@ class Create:
         self.servers: list[dict[str, Any]] = []
         """The servers in their final status, as nova's API shows them."""
 
-    def make(self) -> situation.Outcome:
+    def make(self) -> scene.Outcome:
         """Create the servers; delete those of an earlier attempt."""
         if self.id:
             self._delete(self._name)
@@ -74,7 +73,7 @@ class Create:
         at.wait_until(settled, 'nova is done with %s' % self.id)
         faults = [server['fault']['message'] for server in self.servers
                   if server['status'] != 'ACTIVE']
-        return situation.Outcome(
+        return scene.Outcome(
             frozenset(server[HOST] for server in self.servers if not faults),
             faults[0] if faults else '')
 
@@ -106,7 +105,7 @@ class Move:
         self._operation = operation
         self._action = action or ACTIONS[operation[0]]
 
-    def make(self) -> situation.Outcome:
+    def make(self) -> scene.Outcome:
         at = self._scene
         before = read(at, self._server)
         answer = at.nova.post('/servers/%s/action' % self._server,
@@ -114,7 +113,7 @@ class Move:
         if not answer.ok:
             return _refusal(answer)
         request = answer.headers['x-openstack-request-id']
-        found = [situation.Outcome(frozenset())]
+        found = [scene.Outcome(frozenset())]
 
         def settled() -> bool:
             shown = action(at, self._server, request)
@@ -131,7 +130,7 @@ class Move:
                 'rebuild' in self._action or server[HOST] != before[HOST])
             destinations = [server[HOST]] if moved else []
             message = ''.join(messages[:1]) or 'status ' + server['status']
-            found[:] = [situation.Outcome(frozenset(destinations), message)]
+            found[:] = [scene.Outcome(frozenset(destinations), message)]
             return True
 
         at.wait_until(settled, 'nova is done with %s' % self._action)
@@ -206,10 +205,10 @@ def delete(at: scene.Scene, server: str) -> None:
         'nova has deleted %s' % server)
 
 
-def _refusal(answer: Any) -> situation.Outcome:
+def _refusal(answer: Any) -> scene.Outcome:
     """Return the outcome of a request that nova-api has refused."""
     [error] = answer.json().values()
-    return situation.Outcome(frozenset(), error['message'])
+    return scene.Outcome(frozenset(), error['message'])
 
 
 def image_of(at: scene.Scene) -> str:

@@ -6,7 +6,6 @@ from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
-from tests.cloud.situations import situation
 
 HOST, OTHER = 'compute-1', 'compute-2'
 AGENT = 'agent-1'
@@ -20,15 +19,15 @@ _SET = 'openstack aggregate set --property %s=fast %s'
 PROPERTY = 'os_distro'
 OURS, STOCK = schedulers.OURS, schedulers.STOCK
 
-Rounds = situation.Rounds
-Situation = situation.Situation
+Rounds = scene.Rounds
+Situation = scene.Situation
 
 
 def not_in_zone(at: scene.Scene) -> Rounds:
     """The only host of the zone has no room."""
     zone = furnish.zone(at, OTHER)
     hosts.capacity(at, OTHER, 'VCPU', 1)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone, vcpus=2), HOST, 'aggregate',
         'not in zone ' + zone, ADD)
 
@@ -42,7 +41,7 @@ def empty_zone(at: scene.Scene) -> Rounds:
     server = servers.boot(at, furnish.flavor(at), HOST, zone)
     servers.shelve(at, server)
     furnish.remove_host(at, zone, HOST)
-    yield situation.Round(
+    yield scene.Round(
         servers.Move(at, server, 'unshelve'),
         HOST, 'aggregate', 'not in zone ' + zone, ADD)
 
@@ -51,7 +50,7 @@ def missing(at: scene.Scene) -> Rounds:
     """Drift: placement does not have the host in the zone."""
     zone = furnish.zone(at, HOST)
     hosts.member(at, HOST, furnish.uuid(at, zone), False)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), HOST, 'missing',
         'in zone %s in nova but not in placement' % zone, SYNC)
 
@@ -65,7 +64,7 @@ def pending(at: scene.Scene) -> Rounds:
         furnish.add_host(at, zone, HOST)
     finally:
         at.cloud.start('placement')
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), HOST, 'pending',
         'in zone %s in nova but not yet in placement' % zone,
         'the agent mirrors it', 'start the agent')
@@ -82,7 +81,7 @@ def stale(at: scene.Scene) -> Rounds:
     hosts.member(at, OTHER, furnish.uuid(at, zone), True)
     created = servers.Create(
         at, furnish.flavor(at), zone, explained=['--for', 'create'])
-    yield situation.Round(
+    yield scene.Round(
         created, HOST, 'acceptable', 'acceptable', '',
         SYNC + ' --prune', wrong=OTHER,
         summary='finds 2 of 6 compute nodes',
@@ -95,12 +94,11 @@ def guarded(at: scene.Scene) -> Rounds:
     hosts.capacity(at, OTHER, 'VCPU', 1)
     hosts.member(at, HOST, furnish.uuid(at, zone), True)
     wanted = furnish.creation(at, zone, vcpus=2)
-    yield situation.Round(
+    yield scene.Round(
         wanted, HOST, 'filter',
         'in other aggregates in nova than in placement', SYNC,
         SYNC + ' --prune')
-    yield situation.Round(
-        wanted, HOST, 'aggregate', 'not in zone ' + zone, ADD)
+    yield scene.Round(wanted, HOST, 'aggregate', 'not in zone ' + zone, ADD)
 
 
 def stale_forbidden(at: scene.Scene) -> Rounds:
@@ -108,7 +106,7 @@ def stale_forbidden(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     foreign = furnish.aggregate(at, OTHER, filter_tenant_id=FOREIGN)
     hosts.member(at, HOST, furnish.uuid(at, foreign), True)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), HOST, 'stale',
         'in an aggregate in placement but not in nova', SYNC)
 
@@ -118,7 +116,7 @@ def default_zone(at: scene.Scene) -> Rounds:
     name = hosts.custom_trait(at)
     hosts.add_trait(at, HOST, name)
     zone = furnish.zone(at, HOST)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, furnish.requiring(at, name), 'nova'), HOST,
         'forbidden',
         'in an aggregate that excludes zone nova', 'remove the host from it',
@@ -130,7 +128,7 @@ def forced(at: scene.Scene) -> Rounds:
     """The administrator names a host in the zone, and it has no room."""
     hosts.capacity(at, OTHER, 'VCPU', 1)
     large = furnish.flavor(at, vcpus=2)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, large, 'nova:' + OTHER), HOST, 'not_requested',
         'not the requested host', 'request another host',
         'request this host', servers.Create(at, large, 'nova:' + HOST),
@@ -140,7 +138,7 @@ def forced(at: scene.Scene) -> Rounds:
 def destination(at: scene.Scene) -> Rounds:
     """The administrator requests a disabled host (API 2.74)."""
     hosts.disable(at, HOST)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, furnish.flavor(at), values={'host': HOST}), HOST,
         'disabled', 'disabled', 'openstack compute service set --enable',
         note='Nova does not store a host that was named')
@@ -151,7 +149,7 @@ def own_aggregate(at: scene.Scene) -> Rounds:
     project = str(at.nova.get_project_id())
     furnish.aggregate(at, OTHER, filter_tenant_id=project)
     hosts.disable(at, OTHER)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, furnish.flavor(at)), HOST, 'aggregate',
         'not in an aggregate for tenant ' + project, ADD)
 
@@ -163,7 +161,7 @@ def isolated(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     furnish.aggregate(at, HOST, **{'trait:' + name: 'required'})
     wanted = furnish.flavor(at)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone), HOST, 'forbidden',
         'in an aggregate whose traits the request does not require',
         'require the traits in the flavor',
@@ -175,7 +173,7 @@ def _foreign(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     """The host's aggregate is for another tenant."""
     zone = furnish.zone(at, HOST)
     name = furnish.aggregate(at, HOST, filter_tenant_id=FOREIGN)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), HOST, kind, reason, step,
         'remove the host from the aggregate')
     furnish.remove_host(at, name, HOST)
@@ -196,7 +194,7 @@ def extra_spec(at: scene.Scene) -> Rounds:
     key = at.name('key')
     furnish.aggregate(at, OTHER, **{key: 'fast'})
     hosts.disable(at, OTHER)
-    yield situation.Round(
+    yield scene.Round(
         _fast(at, key), HOST, 'aggregate',
         'not in an aggregate for the flavor\'s extra spec ' + SPEC + key, ADD)
 
@@ -205,7 +203,7 @@ def no_aggregate(at: scene.Scene) -> Rounds:
     """No aggregate has what the flavor requires: placement is not queried."""
     key = at.name('key')
     name = furnish.aggregate(at, HOST)
-    yield situation.Round(
+    yield scene.Round(
         _fast(at, key), HOST, 'refused', 'the request is refused',
         'metadata of the aggregates', _SET % (key, name),
         summary='no host aggregate matches the flavor\'s extra spec ' + SPEC
@@ -217,7 +215,7 @@ def extra_spec_filter(at: scene.Scene) -> Rounds:
     furnish.aggregate(at, OTHER, **{key: 'fast'})
     name = furnish.aggregate(at, HOST)
     hosts.disable(at, OTHER)
-    yield situation.Round(
+    yield scene.Round(
         _fast(at, key), HOST, 'filter',
         'without an aggregate that matches the flavor', SHOW,
         _SET % (key, name))
@@ -228,7 +226,7 @@ def _image(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     zone = furnish.zone(at, HOST)
     furnish.aggregate(at, HOST, **{PROPERTY: 'windows'})
     wanted = furnish.flavor(at)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone,
                        furnish.image(at, **{PROPERTY: 'debian'})),
         HOST, kind, reason, step, 'create the server with another image',
@@ -246,7 +244,7 @@ def _type(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     zone = furnish.zone(at, HOST)
     wanted, other = furnish.flavor(at), furnish.flavor(at)
     furnish.aggregate(at, HOST, instance_type=other)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone), HOST, kind, reason, step,
         'create the server with the flavor of the aggregate',
         servers.Create(at, other, zone))
@@ -264,7 +262,7 @@ def two_rules(at: scene.Scene) -> Rounds:
     # This host keeps the query from forbidding the second aggregate.
     furnish.aggregate(at, OTHER, filter_tenant_id=project)
     name = furnish.aggregate(at, OTHER, HOST, filter_tenant_id=FOREIGN)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), HOST, 'filter',
         'in aggregates that exclude the request', SHOW,
         'remove the host from the aggregate')

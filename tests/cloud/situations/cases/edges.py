@@ -5,13 +5,11 @@ from collections import abc
 
 from tests.cloud import access
 from tests.cloud.situations.cases import moves
-from tests.cloud.situations import cells
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
-from tests.cloud.situations import situation
 
 SOURCE, HOST = 'compute-1', 'compute-2'
 OTHERS = 'compute-3', 'ironic-1'
@@ -19,8 +17,8 @@ FAILED = 'The newest operation of the server, %s, failed at'
 FOUND = 'nova-scheduler finds 6 of 6'
 ANY = '.'
 
-Rounds = situation.Rounds
-Situation = situation.Situation
+Rounds = scene.Rounds
+Situation = scene.Situation
 
 
 class Newest(servers.Move):
@@ -33,24 +31,24 @@ class Newest(servers.Move):
 class Lost(servers.Move):
     """A move after which nova leaves the server in its task."""
 
-    def make(self) -> situation.Outcome:
+    def make(self) -> scene.Outcome:
         at, server = self._scene, self._server
         at.nova.post('/servers/%s/action' % server, json=self._action)
         at.wait_until(lambda: servers.has_status(at, server, 'ERROR'),
                       'nova gives up %s' % server)
-        return situation.Outcome(frozenset(), 'status ERROR')
+        return scene.Outcome(frozenset(), 'status ERROR')
 
 
 class Waiting(servers.Create):
     """A creation that nobody schedules."""
 
-    def make(self) -> situation.Outcome:
+    def make(self) -> scene.Outcome:
         self._name = self._scene.name('server')
         self._body['server']['name'] = self._name
         self.id = self._scene.nova.post(
             '/servers', json=self._body).json()['server']['id']
         self._scene.later(self._delete, self._name)
-        return situation.Outcome(frozenset(), 'status BUILD')
+        return scene.Outcome(frozenset(), 'status BUILD')
 
 
 def quota(at: scene.Scene) -> Rounds:
@@ -60,7 +58,7 @@ def quota(at: scene.Scene) -> Rounds:
     _set_quota(at, url, 0)
     at.later(_set_quota, at, url, before)
     wanted = furnish.flavor(at)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, explained=['--flavor', wanted]), '',
         refusal='Quota exceeded', summary=FOUND, looked='quotas',
         action='raise the quota', anywhere=True)
@@ -75,7 +73,7 @@ def private_flavor(at: scene.Scene) -> Rounds:
         'os-flavor-access:is_public': False}})
     at.later(at.nova.delete, '/flavors/%s' % wanted)
     user = furnish.user(at)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, explained=['--flavor', wanted], nova=user),
         '', refusal='Flavor', summary=FOUND, looked='rights to the flavor',
         action='openstack flavor set --project %s %s' % (
@@ -90,7 +88,7 @@ def missing_image(at: scene.Scene) -> Rounds:
     images = at.cloud.rest('image')
     [image] = images.get('/v2/images?name=%s-shelved' % name).json()['images']
     images.delete('/v2/images/%s' % image['id'])
-    yield situation.Round(
+    yield scene.Round(
         Lost(at, server, 'unshelve'), '',
         refusal='status ERROR', summary=FOUND, looked='image',
         action='none: the image is lost', is_final=True)
@@ -113,7 +111,7 @@ def full_network(at: scene.Scene) -> Rounds:
     create = servers.Create(
         at, wanted, values={'networks': [{'uuid': network}]},
         explained=['--flavor', wanted, '--network', network])
-    yield situation.Round(
+    yield scene.Round(
         create, '', refusal=ANY, summary=FOUND, looked='addresses',
         action='add an address to the subnet', anywhere=True)
     pool['end'] = '192.0.2.99'
@@ -132,7 +130,7 @@ def no_scheduler(at: scene.Scene) -> Rounds:
     at.cloud.process('scheduler').kill()
     at.wait_until(is_down, 'nova considers nova-scheduler to be down')
     wanted = furnish.flavor(at)
-    yield situation.Round(
+    yield scene.Round(
         Waiting(at, wanted), '', refusal='status BUILD', summary=FOUND,
         note='No nova-scheduler is up', action='start nova-scheduler',
         again=servers.Create(at, wanted), anywhere=True)
@@ -149,7 +147,7 @@ def name_conflict(at: scene.Scene) -> Rounds:
         'name': name}).json()['uuid']
     at.later(at.placement.delete, '/resource_providers/%s' % other,
              raise_exc=False)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), SOURCE, 'no_provider',
         'without a resource provider',
         'openstack resource provider set --name')
@@ -162,7 +160,7 @@ def pinned(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, SOURCE)
     furnish.zone(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    yield situation.Round(
+    yield scene.Round(
         servers.Move(at, server, 'migrate'), HOST,
         'aggregate', 'not in zone ' + zone, 'unpin the server from its zone',
         'unpin the server', anywhere=True)
@@ -179,7 +177,7 @@ def affinity_move(at: scene.Scene) -> Rounds:
     server, _other = (servers.boot(
         at, wanted, SOURCE, 'nova:' + SOURCE, hints={'group': group})
         for _number in range(2))
-    yield situation.Round(
+    yield scene.Round(
         servers.Move(at, server, 'migrate'), HOST,
         'filter', 'not the host of the server group', action='none',
         is_final=True)
@@ -191,7 +189,7 @@ def different_host_move(at: scene.Scene) -> Rounds:
     first = servers.boot(at, wanted, HOST, '%s:%s' % (zone, HOST))
     server = servers.boot(at, wanted, SOURCE, zone,
                           hints={'different_host': first})
-    yield situation.Round(
+    yield scene.Round(
         servers.Move(at, server, 'migrate'), HOST,
         'filter', 'with a server to keep apart from',
         'move the other server away first', 'delete the other server')
@@ -201,7 +199,7 @@ def different_host_move(at: scene.Scene) -> Rounds:
 def _typo(at: scene.Scene, specs: abc.Mapping[str, str], reason: str,
           step: str) -> Rounds:
     zone = furnish.zone(at, HOST)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, furnish.flavor(at, specs=specs), zone), HOST,
         'refused', 'the request is refused', step, 'correct the flavor',
         furnish.creation(at, zone), summary=reason)
@@ -210,7 +208,7 @@ def _typo(at: scene.Scene, specs: abc.Mapping[str, str], reason: str,
 def pci_alias(at: scene.Scene) -> Rounds:
     """The file that was read does not have the alias."""
     wanted = furnish.flavor(at, specs={'pci_passthrough:alias': 'typo:1'})
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, explained=['--flavor', wanted]), '',
         refusal='PCI alias', summary='[pci] alias', error=True,
         action='correct the flavor', anywhere=True,
@@ -222,7 +220,7 @@ def default_pinned(at: scene.Scene) -> Rounds:
     furnish.zone(at, HOST)
     hosts.capacity(at, SOURCE, 'VCPU', 1)
     hosts.disable(at, *OTHERS)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, furnish.flavor(at, vcpus=2), 'nova',
                        explained=['--for', 'create']),
         HOST, 'acceptable', 'acceptable', action='none', wrong=HOST,
@@ -235,10 +233,10 @@ def server_cell_down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.disable(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    database = cells.database(at)
+    database = hosts.cell_database(at)
     database.fail('refuses')
     move = Newest(at, server, 'migrate')
-    yield situation.Round(
+    yield scene.Round(
         move, '', summary='nova-scheduler finds 0 of ',
         note='the server is in that cell: this is about its creation',
         action='start the database of the cell', takes=HOST)

@@ -8,18 +8,17 @@ from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
-from tests.cloud.situations import situation
 
 HOST, OTHER = 'compute-1', 'compute-2'
 SPEC = 'aggregate_instance_extra_specs:'
 
-Rounds = situation.Rounds
-Situation = situation.Situation
+Rounds = scene.Rounds
+Situation = scene.Situation
 
 
 def image(at: scene.Scene) -> Rounds:
     zone, wanted = furnish.zone(at, HOST), furnish.flavor(at)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone,
                        furnish.image(at, hw_architecture='aarch64')),
         HOST, 'filter', 'unable to run the image', 'compare architecture',
@@ -30,7 +29,7 @@ def image(at: scene.Scene) -> Rounds:
 def capability(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     spec = 'capabilities:hypervisor_type'
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, furnish.flavor(at, specs={spec: 'QEMU'}), zone),
         HOST, 'filter', 'without a capability that the flavor requires',
         'compare the flavor\'s extra specs',
@@ -41,7 +40,7 @@ def capability(at: scene.Scene) -> Rounds:
 def numa(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     spec = {'hw:numa_nodes': '1'}
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, furnish.flavor(at, specs=spec), zone), HOST,
         'filter', 'unable to fit the NUMA topology', 'compare hw:numa_nodes',
         'create the server with a flavor without NUMA topology',
@@ -56,7 +55,7 @@ def pci(at: scene.Scene) -> Rounds:
     nova = at.enter(at.cloud.another_nova_api(
         'nova-api-pci', {'pci': {'alias': alias}}))
     wanted = furnish.flavor(at, specs={'pci_passthrough:alias': 'card:1'})
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone, nova=nova), HOST, 'filter',
         'without a free PCI device that matches',
         'see [pci] device_spec of the host and the alias of the flavor',
@@ -69,7 +68,7 @@ def anti_affinity(at: scene.Scene) -> Rounds:
     group = furnish.group(at, 'anti-affinity')
     servers.boot(at, wanted, HOST, zone, hints={'group': group})
     soft = furnish.group(at, 'soft-anti-affinity')
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone, hints={'group': group}), HOST,
         'filter', 'with a server of the same group', 'soft-anti-affinity',
         'use a group with soft-anti-affinity',
@@ -82,7 +81,7 @@ def affinity(at: scene.Scene) -> Rounds:
     hosts.disable(at, OTHER)
     zone = furnish.zone(at, HOST)
     another = furnish.group(at, 'affinity')
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone, hints={'group': group}), HOST,
         'filter', 'not the host of the server group', 'another group',
         'use another group',
@@ -92,7 +91,7 @@ def affinity(at: scene.Scene) -> Rounds:
 def different_host(at: scene.Scene) -> Rounds:
     zone, wanted = furnish.zone(at, HOST), furnish.flavor(at)
     first = servers.boot(at, wanted, HOST, zone)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone, hints={'different_host': first}),
         HOST, 'filter', 'with a server to keep apart from',
         'change the hint different_host', 'create the server without the '
@@ -102,7 +101,7 @@ def different_host(at: scene.Scene) -> Rounds:
 def same_host(at: scene.Scene) -> Rounds:
     zone, wanted = furnish.zone(at, HOST), furnish.flavor(at)
     elsewhere = servers.boot(at, wanted, OTHER, 'nova:' + OTHER)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone, hints={'same_host': elsewhere}),
         HOST, 'filter', 'without the server to join',
         'change the hint same_host', 'create the server without the hint',
@@ -111,7 +110,7 @@ def same_host(at: scene.Scene) -> Rounds:
 
 def hint(at: scene.Scene) -> Rounds:
     zone, wanted = furnish.zone(at, HOST), furnish.flavor(at)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone, hints={
             'query': '["<", "$free_ram_mb", 1]'}),
         HOST, 'filter', 'excluded by the hint query',
@@ -132,7 +131,7 @@ def _few(at: scene.Scene, then: str, action: str, note: str = '') -> Rounds:
     # Which of them is up to placement: the other one is suitable.
     suitable = _beyond(at, name)
     furnish.aggregate(at, suitable, **{key: 'fast'})
-    yield situation.Round(
+    yield scene.Round(
         wanted, suitable, 'cut', 'beyond max_placement_results',
         'raise [scheduler] max_placement_results', action, note=note)
     at.schedulers.use(then)

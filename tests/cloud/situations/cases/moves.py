@@ -11,7 +11,6 @@ from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
-from tests.cloud.situations import situation
 
 SOURCE, HOST = 'compute-1', 'compute-2'
 ADD = 'openstack aggregate add host'
@@ -27,8 +26,8 @@ alias = %s
 device_spec = %s
 ''' % (_ALIAS, json.dumps(_CARD))
 
-Rounds = situation.Rounds
-Situation = situation.Situation
+Rounds = scene.Rounds
+Situation = scene.Situation
 
 
 def _leave(at: scene.Scene, operation: str) -> Rounds:
@@ -37,7 +36,7 @@ def _leave(at: scene.Scene, operation: str) -> Rounds:
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     if operation == 'evacuate':
         hosts.lose(at, SOURCE)
-    yield situation.Round(
+    yield scene.Round(
         servers.Move(at, server, operation), HOST, 'aggregate',
         'not in zone ' + zone, ADD)
 
@@ -51,7 +50,7 @@ def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.disable(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    yield situation.Round(
+    yield scene.Round(
         move(at, server, 'live-migrate'), HOST, 'disabled', 'disabled', ENABLE,
         note=note)
 
@@ -64,7 +63,7 @@ def resize(at: scene.Scene, move: type[servers.Move] = servers.Move,
     server = servers.boot(
         at, furnish.flavor(at), SOURCE, '%s:%s' % (zone, SOURCE))
     large, smaller = (furnish.flavor(at, vcpus=number) for number in (5, 4))
-    yield situation.Round(
+    yield scene.Round(
         servers.resize(at, server, large, move), HOST, 'max_unit',
         'allow at most 4 VCPU', step, 'resize to a smaller flavor',
         servers.resize(at, server, smaller, move), note=note)
@@ -75,7 +74,7 @@ def same_host(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, SOURCE)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     large = furnish.flavor(at, vcpus=2)
-    yield situation.Round(
+    yield scene.Round(
         servers.resize(at, server, large), SOURCE, 'ignored',
         'the host to leave', '', 'add another host to the zone', takes=HOST)
     furnish.add_host(at, zone, HOST)
@@ -145,8 +144,7 @@ def children(at: scene.Scene) -> Rounds:
     wanted = furnish.consuming(at, resource)
     booted = [_boot(at, wanted, zone) for _number in range(3)]
     moved, server = _move_all_but_one(at, booted, LIVE)
-    yield _round(at, server, LIVE, 'resources',
-                 'cannot provide 1 ' + resource)
+    yield _round(at, server, LIVE, 'resources', 'cannot provide 1 ' + resource)
     servers.delete(at, moved[0])
 
 
@@ -166,7 +164,7 @@ def last_address(at: scene.Scene) -> Rounds:
     values = {'networks': [{'uuid': network.id}]}
     for _number in range(2):
         servers.boot(at, wanted, host, zone, values=values)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone, values=values, explained=described),
         host, 'aggregate',
         'not in an aggregate for segments with free addresses',
@@ -209,8 +207,8 @@ def _move_all_but_one(at: scene.Scene, booted: abc.Sequence[str],
 
 
 def _round(at: scene.Scene, server: str, operation: str, kind: str,
-           reason: str, step: str = '') -> situation.Round:
-    return situation.Round(
+           reason: str, step: str = '') -> scene.Round:
+    return scene.Round(
         servers.Move(at, server, operation), HOST, kind, reason, step, DELETE)
 
 

@@ -7,13 +7,12 @@ from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
-from tests.cloud.situations import situation
 
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 ADDRESS = 'IPV4_ADDRESS'
 
-Rounds = situation.Rounds
-Situation = situation.Situation
+Rounds = scene.Rounds
+Situation = scene.Situation
 
 
 def other_segment(at: scene.Scene) -> Rounds:
@@ -23,7 +22,7 @@ def other_segment(at: scene.Scene) -> Rounds:
     host = min(second.hosts)
     zone, wanted = furnish.zone(at, host), furnish.flavor(at)
     port, another = network.port(first), network.port(second)
-    yield situation.Round(
+    yield scene.Round(
         _create(at, wanted, zone, port), host, 'aggregate',
         'not in an aggregate for segments of the networks',
         'or a port or network of its segment',
@@ -47,7 +46,7 @@ def full(at: scene.Scene) -> Rounds:
             rest = sorted(each.hosts - {host})
             hosts.disable(at, *rest)
     port = network.port()
-    yield situation.Round(
+    yield scene.Round(
         _create(at, wanted, '', port), host, 'resources',
         'cannot provide 1 ' + ADDRESS, 'shared with it',
         'delete a server of the segment')
@@ -62,7 +61,7 @@ def full_by_count(at: scene.Scene) -> Rounds:
     zone, wanted = furnish.zone(at, host), furnish.flavor(at)
     port = network.port()
     failure = 'no segment of network %s has enough free addresses' % network.id
-    yield situation.Round(
+    yield scene.Round(
         _create(at, wanted, zone, port), '', summary=failure, takes=host,
         action='delete a port of the segment')
     network.delete_port(ports[0][0])
@@ -75,7 +74,7 @@ def full_with_others(at: scene.Scene) -> Rounds:
     host = min(first.hosts)
     zone, wanted = furnish.zone(at, host), furnish.flavor(at)
     ports, port = network.fill(first), network.port()
-    yield situation.Round(
+    yield scene.Round(
         _create(at, wanted, zone, port), host, 'aggregate',
         'not in an aggregate for segments with free addresses',
         'it is full: delete ports', 'delete a port of the segment')

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What no provider has, and nova-compute that is disabled or down."""
 
-from tests.cloud.situations import cells
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
 from tests.cloud.situations import servers
-from tests.cloud.situations import situation
 
 HOST = 'compute-1'
 TRAIT = 'openstack resource provider trait set'
@@ -14,8 +12,8 @@ GROUP = 'inventory list'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 RESTART = 'restart nova-compute on the host'
 
-Rounds = situation.Rounds
-Situation = situation.Situation
+Rounds = scene.Rounds
+Situation = scene.Situation
 
 
 def _full(at: scene.Scene, resource: str, amount: int, **flavor: int
@@ -25,7 +23,7 @@ def _full(at: scene.Scene, resource: str, amount: int, **flavor: int
     hosts.capacity(at, HOST, resource, amount)
     wanted = furnish.flavor(at, **flavor)
     other = servers.boot(at, wanted, HOST, zone)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone), HOST, 'resources',
         'have fewer than %d %s free' % (amount, resource),
         'delete or move servers', 'delete the other server')
@@ -36,7 +34,7 @@ def max_unit(at: scene.Scene) -> Rounds:
     """The host has as many, but not for one server."""
     large, smaller = (furnish.flavor(at, vcpus=number)
                       for number in (1001, 1000))
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, large), HOST, 'max_unit',
         'allow at most 1000 VCPU', 'use a smaller flavor',
         'create the server with a smaller flavor',
@@ -46,7 +44,7 @@ def max_unit(at: scene.Scene) -> Rounds:
 def no_inventory(at: scene.Scene) -> Rounds:
     resource = _resource_class(at)
     zone = furnish.zone(at, HOST)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, furnish.consuming(at, resource), zone), HOST,
         'no_inventory', 'have no %s' % resource, 'use another flavor',
         'create the server with another flavor', furnish.creation(at, zone))
@@ -58,7 +56,7 @@ def of_child(at: scene.Scene) -> Rounds:
     hosts.child(at, HOST, resource, 1)
     wanted = furnish.consuming(at, resource)
     other = servers.boot(at, wanted, HOST)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted), HOST, 'resources',
         'have fewer than 1 %s free' % resource,
         'delete or move servers, or add hosts', 'delete the other server')
@@ -68,7 +66,7 @@ def of_child(at: scene.Scene) -> Rounds:
 def trait(at: scene.Scene) -> Rounds:
     name = hosts.custom_trait(at)
     wanted = furnish.requiring(at, name)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted), HOST, 'trait', 'without trait ' + name,
         TRAIT, 'set the trait')
     _set_trait(at, hosts.provider(at, HOST), name)
@@ -80,7 +78,7 @@ def forbidden_trait(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.add_trait(at, HOST, name)
     wanted = furnish.flavor(at, specs={'trait:' + name: 'forbidden'})
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone), HOST, 'trait',
         'with the forbidden trait ' + name, 'remove the trait if it is wrong',
         'remove the trait')
@@ -93,7 +91,7 @@ def group_trait(at: scene.Scene) -> Rounds:
     child = hosts.child(at, HOST, resource, 1)
     wanted = furnish.flavor(at, specs={
         'resources1:' + resource: '1', 'trait1:' + name: 'required'})
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted), HOST, 'group',
         'cannot meet request group 1', GROUP,
         'set the trait on the provider below the host')
@@ -107,7 +105,7 @@ def isolated_groups(at: scene.Scene) -> Rounds:
     wanted = furnish.flavor(at, specs={
         'resources1:' + resource: '1', 'resources2:' + resource: '1',
         'group_policy': 'isolate'})
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted), HOST, 'group',
         'cannot meet request group 2', GROUP,
         'add another provider below the host')
@@ -119,7 +117,7 @@ def several(at: scene.Scene) -> Rounds:
     zone, other = furnish.zone(at, HOST), 'compute-2'
     hosts.capacity(at, HOST, 'VCPU', 2)
     wanted = furnish.flavor(at)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, wanted, zone, count=3, explained=[
             '--flavor', wanted, '--zone', zone, '--count', '3']),
         other, 'aggregate', 'not in zone ' + zone, 'add host',
@@ -145,7 +143,7 @@ def disabled(at: scene.Scene) -> Rounds:
     name = hosts.custom_trait(at)
     hosts.add_trait(at, HOST, name)
     hosts.disable(at, HOST)
-    yield situation.Round(
+    yield scene.Round(
         servers.Create(at, furnish.requiring(at, name)), HOST, 'disabled',
         'disabled', 'openstack compute service set --enable')
 
@@ -153,7 +151,7 @@ def disabled(at: scene.Scene) -> Rounds:
 def forced_down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.force_down(at, HOST)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), HOST, 'down', 'forced down',
         'openstack compute service set --up')
 
@@ -161,7 +159,7 @@ def forced_down(at: scene.Scene) -> Rounds:
 def down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.kill(at, HOST)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), HOST, 'down', 'down',
         'start nova-compute on the host', 'start nova-compute')
     hosts.start(at, HOST)
@@ -171,7 +169,7 @@ def left_over(at: scene.Scene) -> Rounds:
     """Placement has the trait of a disabled host that is enabled."""
     zone = furnish.zone(at, HOST)
     hosts.add_trait(at, HOST, DISABLED)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), HOST, 'trait',
         'disabled in placement but not in nova', RESTART,
         'restart nova-compute')
@@ -184,7 +182,7 @@ def no_provider(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     provider = hosts.provider(at, HOST)
     at.placement.delete('/resource_providers/%s' % provider)
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), HOST, 'no_provider',
         'without a resource provider', 'otherwise restart it',
         'restart nova-compute; the agent adds the provider to its aggregates')
@@ -194,11 +192,11 @@ def no_provider(at: scene.Scene) -> Rounds:
 
 def cell_down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
-    database = cells.database(at)
+    database = hosts.cell_database(at)
     # Nova tries its first connection to a database for minutes.
     servers.boot(at, furnish.flavor(at), HOST, zone)
     database.fail('refuses')
-    yield situation.Round(
+    yield scene.Round(
         furnish.creation(at, zone), '', takes=HOST,
         summary='finds 0 of 0 hosts: nova shows no compute node',
         note='; its hosts are not explained',
