@@ -12,8 +12,8 @@ from keystoneauth1 import adapter
 from keystoneauth1.identity import v3
 from keystoneauth1 import session
 
-from tests.cloud import clients
 from tests.cloud import config
+from tests.cloud import forks
 from tests.cloud import loopback
 from tests.cloud import processes
 
@@ -36,7 +36,7 @@ class Access:
     config: config.Config
     programs = pathlib.Path(sys.executable).parent
     """The directory of the clients."""
-    forked: clients.Clients | None = None
+    forked: forks.Clients | None = None
     """Runs openstack and nova faster than their programs."""
 
     def environment(self) -> dict[str, str]:
@@ -82,11 +82,8 @@ class Access:
 
         :param change: returns the new aggregates
         """
-        def changed(values: dict[str, Any]) -> dict[str, Any]:
-            after = change(frozenset(values['aggregates']))
-            return {'aggregates': sorted(after)}
-
-        self.change_provider(provider, 'aggregates', changed)
+        self.change_provider(provider, 'aggregates', lambda values: {
+            'aggregates': sorted(change(frozenset(values['aggregates'])))})
 
     def change_provider(
             self, provider: str, part: str,
@@ -128,7 +125,7 @@ class Access:
         :returns: its exit status, standard output and standard error
         """
         environment = {**processes.clean_environment(), **self.environment()}
-        if self.forked and argv[0] in clients.PROGRAMS:
+        if self.forked and argv[0] in forks.CLIENTS:
             return self.forked.run(argv, environment, self.config.directory)
         program = self.programs / argv[0]
         if not program.exists():
@@ -136,7 +133,7 @@ class Access:
         try:
             done = subprocess.run(
                 [program, *argv[1:]], capture_output=True, text=True,
-                stdin=subprocess.DEVNULL, timeout=clients.TIMEOUT,
+                stdin=subprocess.DEVNULL, timeout=forks.TIMEOUT,
                 cwd=self.config.directory, start_new_session=True,
                 env=environment)
         except subprocess.TimeoutExpired as exc:

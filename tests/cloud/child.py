@@ -13,7 +13,6 @@ import inspect
 import json
 import os
 import pathlib
-import runpy
 import select
 import signal
 import socket
@@ -25,11 +24,6 @@ import time
 from typing import Any
 import uuid
 
-# The program that serves the same application in a release that does not have
-# the module yet.
-PROGRAMS = {'keystone.wsgi.api': 'keystone-wsgi-public',
-            'nova.wsgi.osapi_compute': 'nova-api-wsgi',
-            'placement.wsgi.api': 'placement-api'}
 # Waitress accepts a hundred by default, and then leaves everybody waiting:
 # clouds that share a placement keep more.
 CONNECTIONS = 1000
@@ -59,8 +53,7 @@ def _fork(main: abc.Callable[[], int | None], argv: abc.Sequence[str]) -> int:
 
     A fork costs nothing; importing keystone or nova takes seconds.
     """
-    pid = os.fork()
-    if pid:
+    if pid := os.fork():
         return pid
     sys.argv = list(argv)
     # This ends the fork: nothing above catches SystemExit.
@@ -237,7 +230,7 @@ def serve(module: str, port: str, threads: str, frames: str = '0') -> None:
     """Serve the WSGI application of ``module`` on the loopback interface."""
     # Services read sys.argv for configuration files when they are imported.
     del sys.argv[1:]
-    application = _logged(_application(module), port)
+    application = _logged(module, port)
     for _frame in range(int(frames)):
         application = _deeper(application)
     _listen(application, port, threads)
@@ -260,7 +253,7 @@ def nova_services(port: str, others: str, *hosts: str) -> None:
     :param hosts: each has a nova-compute with a fake driver
     """
     del sys.argv[1:]
-    application = _logged(_application('nova.wsgi.osapi_compute'), port)
+    application = _logged('nova.wsgi.osapi_compute', port)
     threading.Thread(
         target=_listen, args=(_others, others, '1'), daemon=True).start()
     # It also has to exist at the second start, and a fake driver writes none.
@@ -347,24 +340,14 @@ def _others(environ: Any, start_response: Any) -> list[bytes]:
     return [json.dumps(answer).encode()]
 
 
-def _application(module: str) -> abc.Callable:
-    """Import a module's WSGI application, or that of the older program."""
-    try:
-        return importlib.import_module(module).application
-    except ModuleNotFoundError as exc:
-        # Only the module itself may be missing, not one of its imports.
-        if not exc.name or not ('%s.' % module).startswith('%s.' % exc.name):
-            raise
-    program = pathlib.Path(sys.executable).with_name(PROGRAMS[module])
-    return runpy.run_path(str(program), run_name='wsgi')['application']
-
-
-def _logged(application: abc.Callable, port: str) -> abc.Callable:
-    """Log each request, which keystone does not do itself.
+def _logged(module: str, port: str) -> abc.Callable:
+    """Log each request of a WSGI module, which keystone does not do itself.
 
     While there is a file ``unavailable-PORT``, answer as a load balancer
     without a server does.
     """
+    application = importlib.import_module(module).application
+
     def logged(environ: Any, start_response: Any) -> Any:
         print(environ['REQUEST_METHOD'], environ['PATH_INFO'],
               file=sys.stderr, flush=True)

@@ -44,8 +44,8 @@ def _started(state: statefile.State, parts: services.Services,
              stack: contextlib.ExitStack, tell: abc.Callable[[str], object]
              ) -> cloud.Cloud:
     if state.config.database == 'sqlite':
-        # Without a write-ahead log, open reads prevent writes: a keystone of
-        # 2024 leaves reads open, and nova's services write concurrently.
+        # Without a write-ahead log, open reads prevent writes, and nova's
+        # services write concurrently.
         for name in ('keystone', 'nova_api', 'nova', 'nova_cell0'):
             with contextlib.closing(sqlite3.connect(
                     state.config.path('%s.sqlite' % name))) as connection:

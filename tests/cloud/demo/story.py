@@ -13,11 +13,11 @@ import time
 
 from keystoneauth1 import exceptions
 
-from tests.cloud import clients
 from tests.cloud import cloud
 from tests.cloud.demo import steps
 from tests.cloud.demo import terminal
 from tests.cloud import environment
+from tests.cloud import forks
 from tests.cloud import loopback
 from tests.cloud import options
 from tests.cloud import processes
@@ -138,7 +138,7 @@ def _keep(running: cloud.Cloud, stock: bool) -> None:
 def _demonstrate(chosen: argparse.Namespace) -> int:
     _check_package(chosen.stock)
     with _running() as running, contextlib.closing(
-            clients.Clients(running.programs)) as forked:
+            forks.Clients(running.programs)) as forked:
         running.forked = forked
         if not chosen.stock:
             environment.tell('Starting the agent')

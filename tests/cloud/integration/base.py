@@ -11,9 +11,9 @@ from typing import Any
 
 import testtools
 
-from tests.cloud import clients
 from tests.cloud import cloud
 from tests.cloud import environment
+from tests.cloud import forks
 from tests.cloud.integration import tool
 from tests.cloud import observer
 from tests.cloud.situations import furnish
@@ -70,7 +70,7 @@ class TestCase(testtools.TestCase):
     def read_cloud(self, directory: pathlib.Path) -> None:
         """Read which processes the cloud has."""
         self.cloud = cloud.Cloud(statefile.State.read(directory))
-        self.cloud.forked = _clients(self.cloud.programs)
+        self.cloud.forked = _CLIENTS(self.cloud.programs)
 
     def run_client(self, *argv: str) -> str:
         """Run a client that has to succeed; return its output."""
@@ -173,10 +173,8 @@ class TestCase(testtools.TestCase):
                         '\n' + observer.table(rows))
 
 
-@functools.cache
-def _clients(programs: pathlib.Path) -> clients.Clients:
-    """Return the clients that all tests share."""
-    return clients.Clients(programs)
+# All tests share them.
+_CLIENTS = functools.cache(forks.Clients)
 
 
 @functools.cache

@@ -4,8 +4,8 @@
 import argparse
 import sys
 
-from tests.cloud import clients
 from tests.cloud import cloud
+from tests.cloud import forks
 from tests.cloud import observer
 from tests.cloud.situations.cases import aggregates
 from tests.cloud.situations.cases import edges
@@ -32,7 +32,7 @@ def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
         print('Situation %s does not exist; situations: %s' % (
             unknown[0], ', '.join(known)), file=sys.stderr)
         return INVALID
-    running.forked = clients.Clients(running.programs)
+    running.forked = forks.Clients(running.programs)
     played = run.Run(running)
     try:
         played.play([known[name] for name in chosen.only or known])

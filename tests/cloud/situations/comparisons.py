@@ -10,8 +10,8 @@ import random
 import sys
 from typing import Any
 
-from tests.cloud import clients
 from tests.cloud import cloud
+from tests.cloud import forks
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 
@@ -32,7 +32,7 @@ def repeat(running: cloud.Cloud, chosen: argparse.Namespace, kind: type,
     comparisons = [kind(**each) for each in json.loads(
         path.read_text())] if path.exists() else []
     finished = {comparison.number for comparison in comparisons}
-    running.forked = clients.Clients(running.programs)
+    running.forked = forks.Clients(running.programs)
     configurations = schedulers.Schedulers(running)
     try:
         for number in sorted(set(range(chosen.count)) - finished,
