@@ -156,32 +156,6 @@ class PlacementService(fixtures.Fixture):
 
         self._break(app, EVERY_METHOD)
 
-    def hold_back(self) -> abc.Callable[[], None]:
-        """Hold PUTs back, even after the fault has ended.
-
-        ``stuck`` is set when the first of these has arrived.
-
-        :returns: a function that lets the oldest land, and then returns
-        """
-        go, landed = threading.Event(), threading.Event()
-        self.addCleanup(go.set)
-
-        def app(environ: Environ, start: Start) -> Body:
-            self.stuck.set()
-            go.wait(FOR_EVER)
-            try:
-                return self._run(environ, start)
-            finally:
-                landed.set()
-
-        def land() -> None:
-            go.set()
-            if not landed.wait(FOR_EVER):
-                raise AssertionError('no PUT was on its way')
-
-        self._break(app, ('PUT',))
-        return land
-
     def trickle(self) -> None:
         """Respond with a byte per second."""
         released = self._released = threading.Event()
@@ -221,21 +195,32 @@ class PlacementService(fixtures.Fixture):
                    ) -> abc.Callable[[], None]:
         """Answer this many requests, and hold later requests back.
 
-        ``stuck`` is set when the first of these has arrived.
+        That is even after the fault has ended. ``stuck`` is set when the first
+        of these has arrived.
 
-        :returns: a function that lets all of them land
+        :returns: a function that lets them land, and returns when one has
         """
-        go, left = threading.Event(), itertools.count(1)
+        go, landed, left = (
+            threading.Event(), threading.Event(), itertools.count(1))
         self.addCleanup(go.set)
 
         def app(environ: Environ, start: Start) -> Body:
-            if next(left) > count:
-                self.stuck.set()
-                go.wait(FOR_EVER)
-            return self._run(environ, start)
+            if next(left) <= count:
+                return self._run(environ, start)
+            self.stuck.set()
+            go.wait(FOR_EVER)
+            try:
+                return self._run(environ, start)
+            finally:
+                landed.set()
+
+        def land() -> None:
+            go.set()
+            if not landed.wait(FOR_EVER):
+                raise AssertionError('no request was on its way')
 
         self._break(app, methods)
-        return go.set
+        return land
 
     def create_provider(self, uuid: str, name: str, parent: str = '') -> None:
         self._call('POST', '/resource_providers', {

@@ -157,7 +157,7 @@ class TestMoments(CrashTest):
         self.cloud.nova.conf.config(inline_timeout=patience.LONGEST_CALL,
                                     group='aggregate_mirror')
         self.prepare(method)
-        land = self.placement.hold_back()
+        land = self.placement.hold_after(0)
         child = multiprocessing.get_context('fork').Process(
             target=self.operate(method), daemon=True)
         child.start()
