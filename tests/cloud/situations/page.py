@@ -11,8 +11,8 @@ import time
 
 from tests.cloud import environment
 from tests.cloud.integration import pages
-from tests.cloud.situations import explained
 from tests.cloud.situations import run
+from tests.cloud.situations import scene
 
 FOLDER = environment.TOP / 'doc' / 'source' / 'admin' / 'no-valid-host'
 FIGURES = FOLDER / 'situations.csv'
@@ -73,7 +73,7 @@ def _row(result: run.Result) -> dict[str, str]:
 
 def _shown(done: str) -> str:
     text = _plain(done)
-    return '``%s``' % text if explained.is_command(done) else text
+    return '``%s``' % text if scene.is_command(done) else text
 
 
 def _plain(text: str) -> str:

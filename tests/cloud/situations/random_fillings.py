@@ -16,7 +16,6 @@ from typing import Any
 from tests.cloud import cloud
 from tests.cloud import processes
 from tests.cloud.situations import comparisons
-from tests.cloud.situations import explained
 from tests.cloud.situations import filling
 from tests.cloud.situations import hosts
 from tests.cloud.situations import reports
@@ -123,7 +122,7 @@ class _Moves:
         trial, arguments = self._trial, ['--servers-of', SOURCE]
         if trial.operation:
             arguments += ['--for', trial.operation]
-        found = explained.run(self._scene, arguments)
+        found = self._scene.explain(arguments)
         rows: list[dict[str, Any]] = found.document['servers']
         trial.summary = trial.summary or found.summary
         trial.predictions += 1
@@ -133,7 +132,7 @@ class _Moves:
 
     def _check_alone(self, row: abc.Mapping[str, Any]) -> None:
         """Compare what is said of a server with its own explanation."""
-        alone = explained.run(self._scene, [
+        alone = self._scene.explain([
             '--server', row['server'], '--for', row['operation']])
         if bool(row['first']) == bool(alone.status):
             self._trial.problems.append(
@@ -171,7 +170,7 @@ def _count(at: scene.Scene, reporting: reports.Reports, trial: Trial,
         return servers.Create(
             at, flavor, zone, values=filling.NO_NETWORK).make()
 
-    found = explained.run(at, [
+    found = at.explain([
         '--flavor', flavor, '--zone', zone,
         '--project', at.nova.get_project_id(), '--count', 'all'])
     trial.fitting, number = found.summary, found.document['count']

@@ -11,7 +11,6 @@ import random
 
 from tests.cloud import cloud
 from tests.cloud.situations import comparisons
-from tests.cloud.situations import explained
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
@@ -88,7 +87,7 @@ def _compare(at: scene.Scene, number: int, choice: random.Random
     hosts.disable(at, *_some(choice, HOSTS[1:]))
     for host in _some(choice):
         hosts.capacity(at, host, 'VCPU', 1)
-    document = explained.run(at, request.arguments()).document
+    document = at.explain(request.arguments()).document
     weights = {row['host']: row['weight'] for row in document['hosts']
                if row['kind'] == 'acceptable'}
     largest = max(weights.values(), default=None)

@@ -11,7 +11,6 @@ from keystoneauth1 import exceptions
 from tests.cloud import cloud
 from tests.cloud import output
 from tests.cloud import processes
-from tests.cloud.situations import explained
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 
@@ -87,15 +86,15 @@ class Run:
         for one in rounds:
             if last is None:
                 _check_refusal(one, result)
-            found = explained.run(at, one.request.arguments(), one.error)
+            found = at.explain(one.request.arguments(), one.error)
             result.problems += found.problems(one)
             reason, step = _about(found, one)
             if last is None:
                 result.summary = found.summary
                 result.reason, result.step = reason, step
-            done = one.action or explained.command(step)
+            done = one.action or scene.command(step)
             result.done.append(done)
-            if explained.is_command(done):
+            if scene.is_command(done):
                 at.check(done)
             last = one
         assert last is not None
@@ -122,7 +121,7 @@ def _check_refusal(expected: scene.Round, result: Result) -> None:
         result.problems.append('it got %s' % outcome)
 
 
-def _about(found: explained.Explanation, expected: scene.Round
+def _about(found: scene.Explanation, expected: scene.Round
            ) -> tuple[str, str]:
     """Return what is said about the host, and the step.
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A situation: its access to the cloud, its rounds, and its clean-up."""
+"""A situation: its access to the cloud, explanations and clean-up."""
 
 from collections import abc
 import dataclasses
+import json
+import re
 import shlex
 from typing import Any
 from typing import Protocol
@@ -16,6 +18,9 @@ MANAGE = 'nova-aggregate-mirror-manage'
 NO_HOST = 'No valid host was found'
 PATIENCE = patience.seconds(180)
 POLL = 0.5
+CELL_DOWN = 5
+# A command ends where a sentence continues.
+_COMMAND = re.compile(r'(?:openstack|%s) [^,;"]*' % MANAGE)
 
 
 class Failed(Exception):
@@ -72,6 +77,27 @@ class Scene:
         if status:
             end = (out + err)[-500:]
             raise Failed('%s exits with %d: %s' % (command, status, end))
+
+    def explain(self, arguments: abc.Sequence[str], error: bool = False
+                ) -> 'Explanation':
+        """Explain a request with the real command.
+
+        :param error: whether it cannot explain what is asked; the summary is
+            its error then
+        """
+        status, out, err = self.run([
+            MANAGE, 'scheduling', 'explain', *arguments, '--format', 'json'])
+        end = err[-500:]
+        if error and not out:
+            *_rest, summary = err.strip().splitlines()
+            return Explanation(status, {'summary': summary, 'remarks': [],
+                                        'notes': [], 'not_looked_at': ''})
+        if error or status not in (0, 1, CELL_DOWN):
+            raise Failed('explain exits with %d: %s' % (status, end))
+        try:
+            return Explanation(status, json.loads(out))
+        except ValueError:
+            raise Failed('explain prints %r: %s' % (out[:500], end))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,6 +158,47 @@ class Round:
     is_final: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """The document that the command has printed, and its exit status."""
+
+    status: int
+    document: dict[str, Any]
+
+    @property
+    def summary(self) -> str:
+        return str(self.document['summary'])
+
+    @property
+    def notes(self) -> str:
+        return '\n'.join([*self.document['remarks'], *self.document['notes']])
+
+    def of(self, host: str) -> dict[str, Any]:
+        """Return the row of a host's first compute node."""
+        return next(one for one in self.document['hosts']
+                    if one['host'] == host)
+
+    def problems(self, expected: Round) -> list[str]:
+        """List what differs from what a situation expects."""
+        found = []
+        if expected.host:
+            row = self.of(expected.host)
+            if row['kind'] != expected.kind:
+                found.append('the kind is %s' % row['kind'])
+            if expected.reason not in row['reason']:
+                found.append('the reason is "%s"' % row['reason'])
+            if expected.step not in row['step']:
+                found.append('the step is "%s"' % row['step'])
+        wanted = expected.summary or expected.reason
+        if wanted not in self.summary:
+            found.append('the summary lacks "%s"' % wanted)
+        if expected.looked not in self.document['not_looked_at']:
+            found.append('"%s" was looked at' % expected.looked)
+        if expected.note not in self.notes:
+            found.append('the notes are "%s"' % self.notes)
+        return found
+
+
 Rounds = abc.Iterator[Round]
 Play = abc.Callable[[Scene], Rounds]
 """Sets up a situation and yields; then follows the step if it is no
@@ -147,3 +214,16 @@ class Situation:
     play: Play
     scheduler: str = ''
     agents: bool = True
+
+
+def is_command(text: str) -> bool:
+    """Check whether a text is a command."""
+    return bool(_COMMAND.match(text))
+
+
+def command(step: str) -> str:
+    """Return the command in a step."""
+    found = _COMMAND.search(step)
+    if not found:
+        raise Failed('no command in "%s"' % step)
+    return found[0].strip()

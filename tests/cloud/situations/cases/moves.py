@@ -5,7 +5,6 @@ from collections import abc
 import json
 
 from tests.cloud.integration import routed
-from tests.cloud.situations import explained
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
@@ -132,7 +131,7 @@ def device(at: scene.Scene) -> Rounds:
     servers.delete(at, moved[0])
     # Nova-compute reports a device that is free again once a minute.
     arguments = ['--server', server, '--for', COLD]
-    at.wait_until(lambda: not explained.run(at, arguments).status,
+    at.wait_until(lambda: not at.explain(arguments).status,
                   '%s has reported the device' % HOST)
 
 
@@ -158,7 +157,7 @@ def last_address(at: scene.Scene) -> Rounds:
     for port in (first, second):
         network.delete_port(port)
     described = ['--flavor', wanted, '--zone', zone, '--network', network.id]
-    found = explained.run(at, [*described, '--count', 'all'])
+    found = at.explain([*described, '--count', 'all'])
     if found.document['count'] != 2:
         raise scene.Failed('two servers fit, and not: %s' % found.summary)
     values = {'networks': [{'uuid': network.id}]}
@@ -186,10 +185,10 @@ def _move_all_but_one(at: scene.Scene, booted: abc.Sequence[str],
         last finds none together, or when nova does something else
     """
     for server in booted:
-        alone = explained.run(at, ['--server', server, '--for', operation])
+        alone = at.explain(['--server', server, '--for', operation])
         if alone.status:
             raise scene.Failed('alone it finds none: %s' % alone.summary)
-    found = explained.run(at, ['--servers-of', SOURCE, '--for', operation])
+    found = at.explain(['--servers-of', SOURCE, '--for', operation])
     rows = [row for row in found.document['servers']
             if row['server'] in booted]
     destinations = [row['destination'] for row in rows]
