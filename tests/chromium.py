@@ -24,8 +24,7 @@ OPTIONS = ('--headless=new', '--no-sandbox', '--disable-gpu',
 
 
 class Chromium(fixtures.Fixture):
-    """A browser with one tab; the test is skipped if no browser is installed.
-    """
+    """A browser with one tab; ``find`` returns the program."""
 
     def __init__(self, program: str) -> None:
         super().__init__()

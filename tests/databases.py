@@ -234,8 +234,7 @@ def _start(server: Server, program: str) -> str:
 
 def failure(command: abc.Sequence[str], user: str,
             directory: pathlib.Path) -> str:
-    """Run a command that fills a server's folder; return how it failed, or ''.
-    """
+    """Fill a server's folder by a command; return how it failed, or ''."""
     done = subprocess.run(command, user=user or None, cwd=directory,
                           capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)

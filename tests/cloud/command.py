@@ -34,8 +34,7 @@ Main = abc.Callable[[cloud.Cloud, argparse.Namespace], int]
 
 @contextlib.contextmanager
 def hold(directory: pathlib.Path) -> abc.Iterator[None]:
-    """Hold a cloud's lock; it ends with this process, not with its children.
-    """
+    """Hold a cloud's lock, which ends with this process, not its children."""
     with open(directory / 'run.lock', 'a') as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

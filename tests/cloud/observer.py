@@ -70,8 +70,7 @@ class Observer:
 
 def compared(running: cloud.Cloud, foreign: dict[str, str],
              within: float = 0.0) -> list[Row]:
-    """Compare all nodes once, or until placement equals nova within seconds.
-    """
+    """Compare all nodes, again for some seconds until none differs."""
     rows: list[Row] = []
 
     def equal() -> bool:

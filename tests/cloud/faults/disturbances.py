@@ -100,8 +100,7 @@ class Disturbances:
             self._seen[name] = time.monotonic()
 
     def revive(self, process: processes.Process) -> None:
-        """Start a process; retry, because other processes may be unavailable.
-        """
+        """Start a process; retry, as other processes may be unavailable."""
         for attempt in range(STARTS):
             try:
                 process.kill()

@@ -52,8 +52,7 @@ class Shell:
         self._home.mkdir(exist_ok=True)
 
     def type(self, examples: abc.Sequence[page.Example]) -> str:
-        """Run the examples, except those marked "not run"; return the output.
-        """
+        """Run the examples not marked "not run"; return the output."""
         script = ['. %s' % self._openrc, 'cd %s' % ROOT]
         for example in examples:
             if not example.not_run:
