@@ -20,7 +20,8 @@ from tests.cloud import programs
 
 NAME = 'nova-api-stock'
 PACKAGE = 'nova_aggregate_mirror'
-VERSION = 'import importlib.metadata; importlib.metadata.version("%s")'
+FIND = ('from importlib import metadata; '
+        'print(*metadata.distributions(name=%r))')
 
 
 class StockNova(fixtures.Fixture):
@@ -44,7 +45,7 @@ class StockNova(fixtures.Fixture):
         variables = {
             name: value.replace('controller-1.conf', 'stock.conf')
             for name, value in state.process('nova-api-1').environment.items()}
-        _python, *argv = programs.uwsgi('nova.wsgi.osapi_compute', port, 1)
+        _python, *argv = programs.waitress('nova.wsgi.osapi_compute', port, 2)
         process = processes.Process(
             NAME, [str(self._python), *argv], state.log(NAME), variables, port,
             self.url)
@@ -54,12 +55,10 @@ class StockNova(fixtures.Fixture):
     def has_package(self) -> bool:
         """Check whether its Python finds this package."""
         look = subprocess.run(
-            [self._python, '-P', '-c', VERSION % PACKAGE], text=True,
-            capture_output=True, stdin=subprocess.DEVNULL,
+            [self._python, '-P', '-c', FIND % PACKAGE], check=True, text=True,
+            stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
             env=processes.clean_environment())
-        if look.returncode and 'PackageNotFoundError' not in look.stderr:
-            raise processes.CloudError(look.stderr[-500:])
-        return look.returncode == 0
+        return bool(look.stdout.strip())
 
 
 def environment(source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
@@ -76,11 +75,6 @@ def environment(source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
         if not re.search(PACKAGE, path.name):
             (target / packages.relative_to(source.parent) / path.name
              ).symlink_to(path)
-    # The cloud's own script would run with the cloud's Python.
-    script = (source / 'uwsgi').read_text().partition('\n')[2]
-    uwsgi = target / 'bin' / 'uwsgi'
-    uwsgi.write_text('#!%s/bin/python\n%s' % (target, script))
-    uwsgi.chmod(0o755)
     return target / 'bin' / 'python'
 
 
