@@ -24,7 +24,6 @@ from benchmarks import agent_pass
 from benchmarks import figures
 from benchmarks import floor
 from benchmarks import services
-from benchmarks import traffic
 from tests.cloud import cloud
 from tests.cloud import programs
 from tests.cloud import seed
@@ -102,7 +101,7 @@ def measure_pair(running: cloud.Cloud, nodes: list[seed.Node], calls: int,
                 each.call(hosts[number % len(hosts)])
             # A B C C B A: gradual changes of the load affect all alike.
             order.reverse()
-        counter = traffic.Traffic(running.state.log('placement'))
+        counter = floor.Traffic(running.state.log('placement'))
         for each in order:
             counter.since()
             for host in hosts:

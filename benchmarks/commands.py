@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from benchmarks import figures
-from benchmarks import traffic
+from benchmarks import floor
 from tests.cloud import cloud
 from tests.cloud import processes
 from tests.cloud import programs
@@ -31,7 +31,7 @@ class Commands:
         self._placement = running.process('placement')
         self._result = path('measured.json')
         self._log = path('log/measured.log')
-        self.traffic = traffic.Traffic(path('log/placement.log'))
+        self.traffic = floor.Traffic(path('log/placement.log'))
         status, _out, err = running.run(
             OURS, '--config-file', self._nova_conf, 'db', 'sync')
         if status:

@@ -16,7 +16,6 @@ from benchmarks import figures
 from benchmarks import floor
 from benchmarks import services
 from benchmarks import sync
-from benchmarks import traffic
 from benchmarks import workload
 from tests.cloud import cloud
 
@@ -32,7 +31,7 @@ FIGURES = (
 def agent_syncs(running: cloud.Cloud) -> figures.Run:
     """Return the mean of an agent's full syncs after the first."""
     placement = running.process('placement')
-    counter = traffic.Traffic(running.state.log('placement'))
+    counter = floor.Traffic(running.state.log('placement'))
     agent = agent_pass.Agent(running)
     try:
         first, cpu = agent.read().count, placement.cpu_seconds()

@@ -31,7 +31,6 @@ from benchmarks import floor
 from benchmarks import obstacles
 from benchmarks import schedulers
 from benchmarks import services
-from benchmarks import traffic
 from benchmarks import workload
 from tests.cloud import cloud
 from tests.cloud import seed
@@ -80,7 +79,7 @@ class Comparison:
     def pairs(self, request: Request, count: int) -> list[figures.Pair]:
         """Measure both and the bare requests in turn."""
         self._create_flavor(request)
-        log = traffic.Traffic(self._log)
+        log = floor.Traffic(self._log)
         explain = functools.partial(self._explain, request)
         explain()
         return figures.alternate(

@@ -11,20 +11,52 @@ scheduling are taken from placement's log.
 from collections import abc
 from concurrent import futures
 import functools
+import pathlib
+import re
 import threading
 import time
 from typing import Any
+from typing import NamedTuple
 
 import requests
 
 from benchmarks import figures
-from benchmarks import traffic
 from nova_aggregate_mirror import conf
 from tests.cloud import cloud
 from tests.cloud import loopback
 
 VERSION = '1.36'
 PROVIDERS = '/resource_providers'
+# Without the documents of versions, which clients read once.
+_LOGGED = re.compile(
+    r'placement\.requestlog .*?"([A-Z]+) (/[^ "?][^ "]*)" .* '
+    r'microversion: (\S+)')
+
+
+class Request(NamedTuple):
+    """A request that placement has answered."""
+
+    method: str
+    path: str
+    """With its query, without the path of the endpoint."""
+    version: str
+
+
+class Traffic:
+    """Reader of the requests since the previous call."""
+
+    def __init__(self, log: str) -> None:
+        self._log = pathlib.Path(log)
+        self._read = 0
+        self.since()
+
+    def since(self) -> list[Request]:
+        """Return the requests since the previous call or the start."""
+        with open(self._log, 'rb') as stream:
+            stream.seek(self._read)
+            new = stream.read()
+        self._read += len(new)
+        return [Request(*found) for found in _LOGGED.findall(new.decode())]
 
 
 class Floor:
@@ -63,7 +95,7 @@ class Floor:
         self._request('PUT', path, json={
             **document, 'aggregates': list(aggregates)})
 
-    def repeat(self, logged: abc.Iterable[traffic.Request]) -> figures.Run:
+    def repeat(self, logged: abc.Iterable[Request]) -> figures.Run:
         """Send the requests that only read again."""
         return self._timed([
             functools.partial(self._request, 'GET', each.path, each.version)

@@ -23,7 +23,6 @@ from benchmarks import fleet
 from benchmarks import floor
 from benchmarks import schedulers
 from benchmarks import services
-from benchmarks import traffic
 from tests.cloud import cloud
 
 UNTRACKED = ', instances not tracked'
@@ -46,7 +45,7 @@ class Bare:
                  suitable: int) -> None:
         self._floor = floor.Floor(running)
         self._suitable = suitable
-        log = traffic.Traffic(running.state.log('placement'))
+        log = floor.Traffic(running.state.log('placement'))
         ours.measure(1)
         self._requests = log.since()
 

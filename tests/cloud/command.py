@@ -22,6 +22,7 @@ from tests.cloud.situations import command as situations_command
 from tests.cloud.situations import random_fillings
 from tests.cloud.situations import random_moves
 from tests.cloud import statefile
+from tests import databases
 
 FAILED = 1
 UNAVAILABLE = 3
@@ -48,12 +49,8 @@ def hold(directory: pathlib.Path) -> abc.Iterator[None]:
 def up(chosen: argparse.Namespace) -> int:
     """Start the cloud, unless it is up."""
     tell = output.teller()
-    try:
-        state = statefile.State.read(chosen.directory)
-    except statefile.NoCloud:
-        pass
-    else:
-        if state.runs():
+    with contextlib.suppress(statefile.NoCloud):
+        if statefile.State.read(chosen.directory).runs():
             print('The cloud is up already.')
             _print_usage(chosen)
             return 0
@@ -170,7 +167,7 @@ def main() -> int:
         return INTERRUPTED
     except statefile.NoCloud:
         return options.without_cloud(chosen)
-    except servers.Unavailable as exc:
+    except databases.Unavailable as exc:
         print(exc, file=sys.stderr)
         return UNAVAILABLE
     except cloud.ERRORS as exc:

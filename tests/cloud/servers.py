@@ -28,25 +28,22 @@ RABBIT = 'rabbitmq-server'
 RABBIT_PROGRAM = pathlib.Path('/usr/lib/rabbitmq/bin/rabbitmq-server')
 
 
-class Unavailable(Exception):
-    """A server is unavailable here; the text says what to do."""
-
-
 def install() -> None:
     """Install the servers that this machine does not have."""
     missing = _missing()
     if not missing:
         return
     if os.geteuid():
-        raise Unavailable(
+        raise databases.Unavailable(
             'This machine has no %s. Let root install: apt-get install '
             '--no-install-recommends %s' % (
                 ' and no '.join(missing), ' '.join(missing)))
     print('Installing', ' and '.join(missing), flush=True)
     databases.install(missing, lambda: not _missing())
     if _missing():
-        raise Unavailable('apt-get could not install %s; do it by hand to '
-                          'see why' % ' and '.join(missing))
+        raise databases.Unavailable(
+            'apt-get could not install %s; do it by hand to see why'
+            % ' and '.join(missing))
 
 
 def _missing() -> list[str]:

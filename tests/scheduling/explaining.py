@@ -87,11 +87,10 @@ class ExplainingTest(cloud.CloudTest):
         self.context = nova_context.get_admin_context()
 
     def explain(self, request: requests.SchedulingRequest,
-                hosts: abc.Collection[str] = (),
-                pending: abc.Mapping[str, float] = {}) -> explanation.Answer:
+                hosts: abc.Collection[str] = ()) -> explanation.Answer:
         cloud = self.cloud()
-        facts = gather.gather(cloud, cloud.nova.read_all(), request, hosts)
-        return conditions.explain(dataclasses.replace(facts, pending=pending))
+        return conditions.explain(gather.gather(
+            cloud, cloud.nova.read_all(), request, hosts))
 
     def cloud(self) -> gather.Cloud:
         """Return nova and placement, and count what that is asked."""
@@ -111,11 +110,9 @@ class ExplainingTest(cloud.CloudTest):
         return stored.of_server(
             self.context, Placement(), server['id'], operation, **changes)
 
-    def explain_flavor(self, flavor: str, zone: str = '',
-                       pending: abc.Mapping[str, float] = {}, **options: Any
+    def explain_flavor(self, flavor: str, zone: str = '', **options: Any
                        ) -> explanation.Answer:
-        return self.explain(self.described(flavor, zone, **options),
-                            pending=pending)
+        return self.explain(self.described(flavor, zone, **options))
 
     def described(self, flavor: str, zone: str = '', **options: Any
                   ) -> requests.SchedulingRequest:

@@ -58,7 +58,7 @@ def running(postgresql: bool, tell: output.Tell, token_seconds: int = 3600
         stack.callback(full.down, state)
         template = _template(state)
         stack.callback(template.close)
-        other = _postgresql() if postgresql else ''
+        other = databases.find('postgresql') if postgresql else ''
         tell('Starting MariaDB')
         database = servers.database(state)
         address, _slash, prefix = database.rpartition('/')
@@ -84,14 +84,6 @@ def _template(state: statefile.State) -> forks.Forker:
         return forks.Forker(
             programs.child('template', str(PLUGIN)), stdout=log, stderr=log,
             env={**processes.clean_environment(), **services.NATIVE})
-
-
-def _postgresql() -> str:
-    """Return the URL of a PostgreSQL that runs, or start a private server."""
-    try:
-        return databases.find('postgresql')
-    except databases.Unavailable as exc:
-        raise servers.Unavailable(str(exc)) from exc
 
 
 def _create_journals(shared: Backbone) -> None:

@@ -96,11 +96,10 @@ class Caller:
 
     def check_wires(self) -> None:
         """Check that nova and the agent reach each party through its wire."""
-        unused = [name for name, wire in self._lane.wires.items()
-                  if not wire.accepted]
         # The lane has used only one of the journals yet.
-        unused = [name for name in unused if not name.startswith('journal')
-                  or name.endswith(self._lane.journal)]
+        used = [name for name in self._lane.wires if name.endswith(
+            self._lane.journal) or not name.startswith('journal')]
+        unused = [name for name in used if not self._lane.wires[name].accepted]
         if unused:
             raise processes.CloudError('%s was not reached through its wire'
                                        % ' and '.join(unused))

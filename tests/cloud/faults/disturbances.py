@@ -140,7 +140,9 @@ class Disturbances:
 
     def _run(self, chance: random.Random, stop: threading.Event) -> None:
         while not stop.wait(chance.uniform(*BETWEEN)):
-            row = self._draw(chance)
+            with self._mutex:
+                self._deck = self._deck or shuffled(self._rows, chance)
+                row = self._deck.pop()
             seconds = chance.uniform(*LASTS)
             with self._window(row.kind, row.party) as window:
                 if window:
@@ -148,12 +150,6 @@ class Disturbances:
                 else:
                     # Try it again after the next choice.
                     self._deck.insert(-1, row)
-
-    def _draw(self, chance: random.Random) -> table.Row:
-        with self._mutex:
-            if not self._deck:
-                self._deck = shuffled(self._rows, chance)
-            return self._deck.pop()
 
     @contextlib.contextmanager
     def _window(self, kind: str, target: str) -> abc.Iterator[Window | None]:

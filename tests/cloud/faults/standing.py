@@ -144,7 +144,10 @@ class _Measurer:
         if row.party == 'aggregate':
             figures[CORRECTED] = self._await_success()
         if not row.locks:
-            self._find_misnaming(logs)
+            names = part.blameless(self._proxied.unserved)
+            for name, log in logs.items():
+                self._problems += misnaming(
+                    log.read(), names, of_calls=name == lanes.OURS)
         ends = [processes.tail(self._lane.processes[name].log)
                 for name in logs]
         return report.Measured(
@@ -306,14 +309,6 @@ class _Measurer:
         before, _method, after = recording.seconds()
         return before + after
 
-    def _find_misnaming(self, logs: abc.Mapping[str, processes.NewLines]
-                        ) -> None:
-        """Find what nova-api and the agent say of others than the bad part."""
-        names = self._part.blameless(self._proxied.unserved)
-        for name, log in logs.items():
-            self._problems += misnaming(
-                log.read(), names, of_calls=name == lanes.OURS)
-
 
 def limits(row: table.Row) -> Figures:
     """Return the seconds that each measurement may take."""
@@ -347,7 +342,7 @@ def problems(row: table.Row, figures: Figures) -> list[str]:
     return texts
 
 
-def misnaming(log: str, names: abc.Container[str], of_calls: bool = False
+def misnaming(log: str, names: abc.Container[str], of_calls: bool
               ) -> list[str]:
     """Find warnings and errors that name what has not failed.
 

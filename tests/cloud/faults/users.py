@@ -117,7 +117,7 @@ class User:
                      and not self._chance.randrange(SHARED))
         aggregate = self._chance.choice(
             self._shared if is_shared else self._own)
-        OPERATIONS[operation](self, aggregate)
+        getattr(self, operation)(aggregate)
 
     def _create(self) -> None:
         """Create an aggregate; half of them are zones."""
@@ -246,9 +246,3 @@ class User:
                 json=body, timeout=PATIENCE, headers={
                     'X-Auth-Token': self.token,
                     'OpenStack-API-Version': 'compute 2.41'})
-
-
-OPERATIONS: dict[str, abc.Callable[[User, Aggregate], None]] = {
-    'show': User.show, 'rename': User.rename, 'zone': User.zone,
-    'metadata': User.metadata, 'add': User.add, 'remove': User.remove,
-    'delete': User.delete}

@@ -29,7 +29,6 @@ class Result:
     """The first line of the first explanation."""
     reason: str = ''
     """What the first explanation says about the host."""
-    step: str = ''
     done: list[str] = dataclasses.field(default_factory=list)
     """How the step was followed."""
     after: str = ''
@@ -91,7 +90,7 @@ class Run:
             reason, step = _about(found, one)
             if last is None:
                 result.summary = found.summary
-                result.reason, result.step = reason, step
+                result.reason = reason
             done = one.action or scene.command(step)
             result.done.append(done)
             if scene.is_command(done):

@@ -179,11 +179,6 @@ def _foreign(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     furnish.remove_host(at, name, HOST)
 
 
-def foreign(at: scene.Scene) -> Rounds:
-    return _foreign(at, 'forbidden', 'in an aggregate that excludes tenant',
-                    'remove the host from it')
-
-
 def _fast(at: scene.Scene, key: str) -> servers.Create:
     """Return the creation of a server whose flavor has an extra spec."""
     return servers.Create(at, furnish.flavor(at, specs={SPEC + key: 'fast'}))
@@ -234,11 +229,6 @@ def _image(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
                        furnish.image(at, **{PROPERTY: 'windows'})))
 
 
-def image(at: scene.Scene) -> Rounds:
-    return _image(at, 'forbidden', 'in an aggregate that excludes the image '
-                  'property ' + PROPERTY, 'it is meant for others')
-
-
 def _type(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     """The host's aggregate is for another flavor."""
     zone = furnish.zone(at, HOST)
@@ -248,11 +238,6 @@ def _type(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
         servers.Create(at, wanted, zone), HOST, kind, reason, step,
         'create the server with the flavor of the aggregate',
         servers.Create(at, other, zone))
-
-
-def type_affinity(at: scene.Scene) -> Rounds:
-    return _type(at, 'forbidden', 'in an aggregate that excludes flavor',
-                 'it is meant for others')
 
 
 def two_rules(at: scene.Scene) -> Rounds:
@@ -308,14 +293,20 @@ SITUATIONS = (
                   at, 'filter', 'in an aggregate for other flavors', SHOW),
               STOCK),
     Situation('foreign', 'The same with the request filter tenant_isolation',
-              foreign, OURS),
+              lambda at: _foreign(
+                  at, 'forbidden', 'in an aggregate that excludes tenant',
+                  'remove the host from it'), OURS),
     Situation('extra-spec', 'The same with the request filter '
               'flavor_extra_specs', extra_spec, OURS),
     Situation('no-aggregate', 'No aggregate has the extra spec of the flavor',
               no_aggregate, OURS),
     Situation('image', 'The same with the request filter image_properties',
-              image, OURS),
+              lambda at: _image(
+                  at, 'forbidden', 'in an aggregate that excludes the image '
+                  'property ' + PROPERTY, 'it is meant for others'), OURS),
     Situation('type', 'The same with the request filter type_affinity',
-              type_affinity, OURS),
+              lambda at: _type(
+                  at, 'forbidden', 'in an aggregate that excludes flavor',
+                  'it is meant for others'), OURS),
     Situation('two-rules', 'A condition that only the guard can check',
               two_rules, OURS))

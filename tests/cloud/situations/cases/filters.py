@@ -137,15 +137,6 @@ def _few(at: scene.Scene, then: str, action: str, note: str = '') -> Rounds:
     at.schedulers.use(then)
 
 
-def few(at: scene.Scene) -> Rounds:
-    return _few(at, schedulers.STOCK, 'raise max_placement_results')
-
-
-def short(at: scene.Scene) -> Rounds:
-    return _few(at, schedulers.FEW_OURS, 'raise max_member_of_bytes',
-                'raise [aggregate_mirror] max_member_of_bytes')
-
-
 def _beyond(at: scene.Scene, trait: str) -> str:
     """Return the host that placement does not return if it may return one."""
     found = at.placement.get(
@@ -175,9 +166,13 @@ SITUATIONS = (
     Situation('same-host', 'The hint same_host', same_host, STOCK),
     Situation('query', 'The hint query', hint, STOCK),
     Situation('few', 'max_placement_results excludes the suitable host',
-              few, schedulers.FEW),
+              lambda at: _few(at, STOCK, 'raise max_placement_results'),
+              schedulers.FEW),
     Situation('few-narrowed', 'The same, resolved by the request filter',
               lambda at: _few(at, schedulers.FEW_OURS,
                               'enable request_filters'), schedulers.FEW),
     Situation('short', 'max_member_of_bytes is too small for the query',
-              short, schedulers.SHORT))
+              lambda at: _few(at, schedulers.FEW_OURS,
+                              'raise max_member_of_bytes',
+                              'raise [aggregate_mirror] max_member_of_bytes'),
+              schedulers.SHORT))
