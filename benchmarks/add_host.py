@@ -43,10 +43,7 @@ def timed(call: abc.Callable[[], object]) -> float:
 
 
 class Calls:
-    """Times of the calls that add a host to an aggregate, and remove it.
-
-    :param act: makes a call, given the action and the host
-    """
+    """Times of calls, which ``act`` makes, given the action and the host."""
 
     def __init__(self, act: abc.Callable[[str, str], object]) -> None:
         self.requests = 0.0

@@ -89,10 +89,7 @@ def row(count: int, runs: abc.Sequence[figures.Run]) -> list[str]:
 
 
 def measure(sizes: abc.Sequence[int], runs: int) -> str:
-    """Run the benchmark.
-
-    :param sizes: numbers of servers, ascending
-    """
+    """Run the benchmark with numbers of servers, ascending."""
     measured: list[tuple[int, list[figures.Run]]] = []
     with services.running() as running:
         runner, servers = commands.Commands(running), Servers(running)

@@ -20,10 +20,7 @@ CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
 
 
 class Commands:
-    """Runner of nova's and this package's commands, as an operator.
-
-    It creates the tables of the journal.
-    """
+    """An operator's runner of commands; it creates the journal's tables."""
 
     def __init__(self, running: cloud.Cloud) -> None:
         path = running.config.path

@@ -51,10 +51,7 @@ def agent_syncs(running: cloud.Cloud) -> figures.Run:
 
 
 def measure(compute_nodes: int, used: int, aggregates: int, pairs: int) -> str:
-    """Run the benchmark.
-
-    :param used: number of aggregates that have hosts
-    """
+    """Run the benchmark; ``used`` is how many aggregates have hosts."""
     lines = figures.Lines('nova-manage')
     size = workload.Size(compute_nodes, used - compute_nodes + 1, aggregates)
     with services.running(agent_pass.INTERVAL) as running:

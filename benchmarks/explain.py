@@ -126,10 +126,7 @@ class Comparison:
     def _placed(self, explain: abc.Callable[[], tuple[figures.Run, Any]],
                 place: abc.Callable[[], tuple[figures.Run, int]],
                 **asked: Any) -> list[figures.Pair]:
-        """Measure what a command takes beyond one explanation, and nova.
-
-        :param asked: as of ``scheduler_service.Scheduler.fill``
-        """
+        """Measure a command beyond one explanation, and nova's ``fill``."""
         placed = set[int]()
 
         def ours() -> figures.Run:

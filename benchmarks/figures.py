@@ -44,10 +44,7 @@ class Pair:
 def alternate(count: int, ours: abc.Callable[[], Any],
               theirs: abc.Callable[[], Any] | None,
               floor: abc.Callable[[], Any]) -> list[Pair]:
-    """Run all in turn, in the order A B C C B A.
-
-    Gradual changes of the load thus affect all alike.
-    """
+    """Run all in the order A B C C B A: the load affects all alike."""
     pairs = []
     order = [each for each in (theirs, ours, floor) if each]
     for _pair in range(count):

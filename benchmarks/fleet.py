@@ -63,10 +63,7 @@ class Fleet:
 
 
 def seeded(running: cloud.Cloud, hosts: int, groups: Groups = ()) -> Fleet:
-    """Seed hosts and aggregates in nova and in placement.
-
-    :param groups: metadata and member hosts of further aggregates
-    """
+    """Seed hosts and aggregates; groups have metadata and member hosts."""
     size = workload.Size(hosts, MEMBERSHIPS, ZONES)
     nodes = running.seed_hosts(size.host_names())
     _grow(running)

@@ -71,10 +71,7 @@ class Floor:
 
     def sync(self, aggregates: abc.Iterable[str],
              missing: abc.Mapping[str, abc.Sequence[str]]) -> figures.Run:
-        """Compare all providers, and set the aggregates of some.
-
-        :param missing: the aggregates of those, by UUID
-        """
+        """Compare all providers, and set the aggregates of ``missing``."""
         return self._timed(
             [functools.partial(self._request, 'GET', path) for path in (
                 PROVIDERS, *('%s?member_of=%s' % (PROVIDERS, aggregate)

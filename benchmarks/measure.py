@@ -49,12 +49,7 @@ def environment(quick: bool) -> str:
 
 
 def measure(part: parts.Part, quick: bool) -> str:
-    """Measure a part; return its table.
-
-    An error is printed, and does not stop the other parts.
-
-    :returns: empty if it could not be measured
-    """
+    """Measure a part; return its table, or '' after a printed error."""
     module = importlib.import_module('benchmarks.' + part.module)
     try:
         text: str = module.measure(

@@ -125,10 +125,7 @@ class Outage:
 
     def _add_hosts(self, nova: adapter.Adapter
                    ) -> tuple[list[float], abc.Mapping[int, int]]:
-        """Add every host to its aggregates while placement is unavailable.
-
-        :returns: the last two fields of ``Run``
-        """
+        """Add every host meanwhile; return the last two fields of ``Run``."""
         numbers = {each['uuid']: each['id'] for each in
                    nova.get('/os-aggregates').json()['aggregates']}
         paths = [('/os-aggregates/%d/action' % numbers[aggregate], host)

@@ -35,10 +35,7 @@ class Scheduler:
         self._note_candidates(self._manager.placement_client)
 
     def sync(self, hosts: list[str]) -> dict[str, Any]:
-        """Report twice for every nova-compute that it has no instances.
-
-        Nova-scheduler only uses the second report of a new host.
-        """
+        """Report no instances, twice: only a host's second report is used."""
         for host in hosts * 2:
             self._manager.sync_instance_info(self._context, host, [])
         return {}

@@ -78,10 +78,7 @@ def _agent_syncs(running: cloud.Cloud, load: workload.Workload
 
 
 def measure(hosts: int, pairs: int, ours_only: bool = False) -> str:
-    """Run the benchmark.
-
-    :param ours_only: without nova-manage
-    """
+    """Run the benchmark, with or without nova-manage."""
     lines = figures.Lines('nova-manage')
     size = workload.Size(hosts, MEMBERSHIPS, AGGREGATES)
     with services.running(agent_pass.INTERVAL) as running:

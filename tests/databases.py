@@ -264,10 +264,7 @@ def hand_over(data: pathlib.Path, user: str) -> str:
 
 def start(data: pathlib.Path, user: str, command: abc.Sequence[str],
           ready: abc.Callable[[], bool]) -> None:
-    """Start a private server that stops with this process.
-
-    :param data: its folder, which is removed when it has stopped
-    """
+    """Start a server that stops with this process and leaves no folder."""
     with open(data / 'log', 'wb') as log:
         watch = subprocess.Popen(
             [sys.executable, '-c', WATCH, str(data), user, *command],
@@ -305,10 +302,7 @@ def _install() -> None:
 
 def install(packages: abc.Sequence[str], there: abc.Callable[[], bool]
             ) -> None:
-    """Install servers, once for all processes, without starting any.
-
-    :param there: whether another process has installed them meanwhile
-    """
+    """Install servers, once for all processes, without starting any."""
     with open(pathlib.Path(tempfile.gettempdir(),
                            'aggregate-mirror-install.lock'), 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

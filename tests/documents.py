@@ -16,10 +16,7 @@ _NEUTRON = {**_OWNED, 'description': '', 'tags': [], 'created_at': CREATED,
 
 
 def image(uuid: str, name: str = 'demo', **values: Any) -> dict[str, Any]:
-    """Return an image of glance.
-
-    :param values: image properties, and attributes of other values
-    """
+    """Return an image of glance, with properties or other attributes."""
     path = '/v2/images/%s' % uuid
     return {
         'id': uuid, 'name': name, 'status': 'active', 'visibility': 'public',

@@ -49,11 +49,7 @@ class Node:
         return MYSQL_URL % self.port
 
     def fill(self, user: str, first: bool) -> None:
-        """Create its directory.
-
-        :param first: whether to create the system tables, too; the other
-            nodes get a copy
-        """
+        """Create its directory; all but the first get a copy of the tables."""
         if not first:
             self.data.mkdir()
             if user:

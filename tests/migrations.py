@@ -19,11 +19,7 @@ TIMEOUT = patience.seconds(300)
 
 
 def killed(conf: cfg.ConfigOpts, number: int) -> bool:
-    """Kill a migration after one of its statements.
-
-    :param number: counts the statements that write, from 1
-    :returns: False when it has less statements, so that it has succeeded
-    """
+    """Kill a migration after a number of writes, if it has so many."""
     def work() -> None:
         left = number
 
@@ -40,10 +36,7 @@ def killed(conf: cfg.ConfigOpts, number: int) -> bool:
 
 
 def at_once(confs: abc.Sequence[cfg.ConfigOpts]) -> None:
-    """Migrate in several processes, all of which find no table.
-
-    :param confs: of each process; SQLite has one writer at a time
-    """
+    """Migrate in several processes, all of which find no table."""
     barrier = processes.barrier(len(confs))
 
     def work(number: int) -> None:

@@ -26,10 +26,7 @@ def create_server(nova: Any, flavor: objects.Flavor, host: str,
                   cell: str = 'cell1', zone: str = 'az1',
                   stored: bool = True, name: str = 'web',
                   state: str = 'active') -> str:
-    """Create a server on a host; return its UUID.
-
-    :param stored: whether nova has its request
-    """
+    """Create a server on a host, and its request; return its UUID."""
     with nova.in_cell(cell) as context:
         placed = _node(context, host)
         server = objects.Instance(

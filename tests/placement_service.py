@@ -171,10 +171,7 @@ class PlacementService(fixtures.Fixture):
 
     def drop_connection(self, methods: tuple[str, ...] = ('PUT',),
                         lands: bool = False) -> None:
-        """Close the connection instead of responding.
-
-        :param lands: whether placement first processes the request
-        """
+        """Close the connection without a response, or after processing."""
         def app(environ: Environ, start: Start) -> Body:
             if lands:
                 self._run(environ, lambda status, headers, exc_info=None: None)

@@ -16,10 +16,7 @@ _FORK = multiprocessing.get_context('fork')
 
 
 def at_once(count: int, work: abc.Callable[[int], Any]) -> list[Any]:
-    """Start children at the same time; return their results.
-
-    Each child lives until all are done.
-    """
+    """Return the results of children that start, and live, together."""
     barrier = _FORK.Barrier(count)
 
     def begin(number: int, pipe: Any) -> None:

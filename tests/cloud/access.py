@@ -22,10 +22,7 @@ CONFLICTS = 10
 
 def create(rest: adapter.Adapter, url: str, **document: Any
            ) -> dict[str, Any]:
-    """Create what a document describes; return what the service shows of it.
-
-    :param document: its kind, such as ``network``, to its values
-    """
+    """Create a document's only kind; return what the service shows of it."""
     kind, = document
     return rest.post(url, json=document).json()[kind]
 
@@ -78,20 +75,14 @@ class Access:
     def change_aggregates(
             self, provider: str,
             change: abc.Callable[[frozenset[str]], abc.Iterable[str]]) -> None:
-        """Change a provider's aggregates in placement, as another tool does.
-
-        :param change: returns the new aggregates
-        """
+        """Change a provider's aggregates in placement, as other tools do."""
         self.change_provider(provider, 'aggregates', lambda values: {
             'aggregates': sorted(change(frozenset(values['aggregates'])))})
 
     def change_provider(
             self, provider: str, part: str,
             change: abc.Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Change a part of a provider in placement, such as ``traits``.
-
-        :param change: returns the values that differ
-        """
+        """Change values of a part of a provider, such as ``traits``."""
         placement = self.placement()
         url = '/resource_providers/%s/%s' % (provider, part)
         for _attempt in range(CONFLICTS):
@@ -120,10 +111,7 @@ class Access:
             headers={'Content-Type': 'application/octet-stream'})
 
     def run(self, *argv: str) -> tuple[int, str, str]:
-        """Run a client of this Python environment as administrator.
-
-        :returns: its exit status, standard output and standard error
-        """
+        """Run a client as administrator; return its status and outputs."""
         environment = {**processes.clean_environment(), **self.environment()}
         if self.forked and argv[0] in forks.CLIENTS:
             return self.forked.run(argv, environment, self.config.directory)

@@ -51,10 +51,7 @@ class Cloud(access.Access):
         return found
 
     def nova(self, url: str = '') -> adapter.Adapter:
-        """Return the administrator's adapter for a nova-api, at 2.96.
-
-        :param url: its endpoint; by default the chosen controller's
-        """
+        """Return the administrator's adapter for a nova-api, at 2.96."""
         return self.rest('compute', default_microversion='2.96',
                          endpoint_override=url or self._url)
 
@@ -89,10 +86,7 @@ class Cloud(access.Access):
         return self.state.process(name)
 
     def start(self, *names: str) -> None:
-        """Start those processes that do not run, at the same time.
-
-        Each takes seconds to import its modules; wait until all are ready.
-        """
+        """Start those processes that do not run at once; wait for all."""
         stopped = [process for process in map(self.process, names)
                    if not process.alive()]
         for process in stopped:

@@ -26,11 +26,7 @@ def write(cloud: config.Config) -> None:
 
 def write_nova(cloud: config.Config, name: str, options: config.Options,
                host: str = 'controller-1') -> None:
-    """Write a configuration file of nova.
-
-    :param options: added to the options of every nova of the cloud; None
-        removes an option
-    """
+    """Write a nova.conf with further options; None removes an option."""
     shared = _full_nova(cloud, host) if cloud.is_full else {}
     merged = _merged(_nova(cloud, host), shared, cloud.nova_options, options)
     write_file(cloud, name, {

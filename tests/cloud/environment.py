@@ -56,10 +56,7 @@ def tell(text: str) -> None:
 
 
 class Environment:
-    """A virtual environment in a folder of the checkout.
-
-    :param content: a description of its content, for people
-    """
+    """A virtual environment in a folder of the checkout."""
 
     def __init__(self, name: str, content: str, services: 'tuple[str, ...]',
                  verbose: bool) -> None:

@@ -94,10 +94,7 @@ class Clients:
 
     def run(self, argv: abc.Sequence[str], environment: abc.Mapping[str, str],
             directory: pathlib.Path) -> tuple[int, str, str]:
-        """Run a command line of one of ``CLIENTS`` in a directory.
-
-        :returns: its exit status, standard output and standard error
-        """
+        """Run one of ``CLIENTS``; return its status and outputs."""
         name = argv[0]
         if name not in self._forkers:
             _python, *task = programs.child('clients', *CLIENTS[name])

@@ -30,10 +30,7 @@ class Row:
 
 
 class Observer:
-    """A reader of nova and placement that remembers aggregate names.
-
-    :param foreign: aggregates that are not nova's, by UUID
-    """
+    """A reader of nova and placement that remembers aggregate names."""
 
     def __init__(self, running: cloud.Cloud, foreign: dict[str, str]) -> None:
         self._cloud = running

@@ -141,10 +141,7 @@ def without_cloud(chosen: argparse.Namespace) -> int:
 
 def _add(commands: argparse._SubParsersAction, name: str, purpose: str,
          success: str, details: str = '') -> argparse.ArgumentParser:
-    """Add a command.
-
-    :param success: what has happened if it exits with 0, and not if with 1
-    """
+    """Add a command, which exits with 0 after ``success``, or with 1."""
     text = '%s. Exit status: 0 %s; 1 otherwise.' % (
         purpose.capitalize(), success)
     parser: argparse.ArgumentParser = commands.add_parser(

@@ -166,10 +166,7 @@ class Process:
             self._child.stdin.close()
 
     def finish(self, timeout: float = START_TIMEOUT) -> None:
-        """Wait until it has finished its task.
-
-        Only the process that started it can do so.
-        """
+        """Wait until it, started by this process, has finished its task."""
         assert self._child is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(timeout)
@@ -181,10 +178,7 @@ class Process:
 
     def wait(self, done: abc.Callable[[], bool], what: str,
              poll: float = POLL) -> None:
-        """Wait until it has reached a condition.
-
-        :param what: the error text if it does not, such as ``did not answer``
-        """
+        """Wait until it has reached a condition; ``what`` is the error."""
         deadline = time.monotonic() + START_TIMEOUT
         while not done():
             self.check()

@@ -30,10 +30,7 @@ def script(name: str, *argv: str) -> list[str]:
 
 def waitress(module: str, port: int, threads: int,
              frames: int = 0) -> list[str]:
-    """Return the command line that serves a WSGI module with waitress.
-
-    It needs no compiler.
-    """
+    """Return the command line that serves a module without a compiler."""
     return child('serve', module, str(port), str(threads), str(frames))
 
 

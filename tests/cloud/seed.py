@@ -83,10 +83,7 @@ def compute_hosts(cloud: config.Config, seeded: abc.Sequence[Node],
 
 def services(cloud: config.Config, hosts: abc.Sequence[str],
              cell: str = 'cell1', database: str = 'nova') -> None:
-    """Insert a nova-compute service for each host, without a compute node.
-
-    The parameters are those of ``compute_hosts``.
-    """
+    """Insert a nova-compute service for each host, without a node."""
     # Nova-api refuses to start if a service is too old.
     version = int((cloud.directory / 'service_version').read_text())
     values = {'binary': 'nova-compute', 'topic': 'compute', 'report_count': 1,

@@ -27,10 +27,7 @@ SSD = {'aggregate_instance_extra_specs:ssd': 'true'}
 
 
 class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
-    """Nova-api, the conductor, nova-scheduler and a nova-compute per host.
-
-    Nova mirrors aggregates itself here, without failures.
-    """
+    """All of nova with a nova-compute per host; nova itself mirrors."""
 
     TIMEOUT_SCALING_FACTOR = patience.FACTOR
     compute_driver = 'fake.MediumFakeDriver'

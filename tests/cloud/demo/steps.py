@@ -79,10 +79,7 @@ class Scene:
         self.run('openstack', 'aggregate', *argv)
 
     def create_server(self, name: str, **options: str) -> tuple[str, str]:
-        """Create a server; return its host or ``NO_HOST``, and the fault.
-
-        :param project: its project instead of the administrator's
-        """
+        """Create a server; return its host or ``NO_HOST``, and the fault."""
         session = self.cloud.new_session(project=options.pop(
             'project', 'admin'))
         server = {'name': name, 'flavorRef': '1', 'networks': 'none',

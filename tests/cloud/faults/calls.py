@@ -74,11 +74,7 @@ class TimedAnswer:
 
 
 class Caller:
-    """The measurements of one lane.
-
-    :param healthy: call to stock nova's answer without a fault, which is
-        measured first
-    """
+    """The measurements of one lane; ``healthy`` has those without a fault."""
 
     def __init__(self, lane: lanes.Lane, healthy: dict[str, TimedAnswer]
                  ) -> None:

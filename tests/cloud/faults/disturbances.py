@@ -50,10 +50,7 @@ class Window:
 
 
 class Disturbances:
-    """A source of faults until stopped; each is undone after its time.
-
-    :param rows: the faults to choose from, if their processes exist
-    """
+    """A source of faults until stopped; each is undone after its time."""
 
     def __init__(self, running: cloud.Cloud, rows: abc.Iterable[table.Row],
                  seed: str) -> None:

@@ -75,10 +75,7 @@ class Part:
                 self._add_duplicate(scene.providers[host][0])
 
     def _add_duplicate(self, node: str) -> None:
-        """Let another cell have the node, too.
-
-        Its host was renamed and moved from there.
-        """
+        """Let another cell have the node, too, of a host renamed and moved."""
         stale = self._scene.name(STALE)
         self._lane.seed('cell-2', [seed.Node(stale, stale, node)])
         self._scene.execute(
@@ -93,10 +90,7 @@ class Part:
     def hand_over(self, healthy: abc.Sequence[str],
                   bad: abc.Sequence[str] = (), running: bool = False
                   ) -> list[str]:
-        """Hand over a row of each host to the agent; return their IDs.
-
-        :param running: whether the operations still run instead
-        """
+        """Hand over a row of each host, or leave it running; return IDs."""
         rows = []
         for host in (*bad, *healthy):
             prefix = RUNNING_ROW if running else (

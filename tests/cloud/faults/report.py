@@ -28,10 +28,7 @@ Figure = float | str
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """The measurements of a row.
-
-    :param figures: none if it could not be measured
-    """
+    """The figures of a row, none if it could not be measured."""
 
     row: table.Row
     figures: abc.Mapping[str, Figure]
@@ -108,10 +105,7 @@ class Report:
             left.clear()
 
     def repeat(self, rows: abc.Container[table.Row], measure: Measure) -> None:
-        """Measure those rows that have failed again, one after the other.
-
-        The machine may have been too busy.
-        """
+        """Measure what has failed again, alone: the machine may be busy."""
         for row in self.failures():
             if row in rows:
                 self._tell('Measuring %s again' % row)

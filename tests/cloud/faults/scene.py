@@ -82,10 +82,7 @@ class Scene:
     def create_hosts(self, cell: str, hosts: abc.Sequence[str],
                      nodes_per_host: int = 1,
                      spelled: abc.Callable[[str], str] = str) -> None:
-        """Create hosts of a cell, with their providers.
-
-        :param spelled: how nova writes the UUIDs of the nodes
-        """
+        """Create hosts of a cell; ``spelled`` is how nova writes UUIDs."""
         nodes = [*seed.nodes(hosts, nodes_per_host)]
         for node in nodes:
             self.providers.setdefault(node.host, []).append(node.uuid)
@@ -123,10 +120,7 @@ class Scene:
 
     def place(self, host: str, names: abc.Iterable[str],
               leaving: bool = False) -> None:
-        """Make a host a member of exactly these aggregates, everywhere.
-
-        :param leaving: whether its service is deleted later
-        """
+        """Make a host a member of these alone; it may be deleted later."""
         self.execute('api', 'DELETE FROM aggregate_hosts WHERE host = :host',
                      host=host)
         for name in names:
@@ -236,10 +230,7 @@ class Scene:
                 if provider not in self.silent]
 
     def _desired(self) -> dict[str, set[str]]:
-        """Return the aggregates that each provider of a host should have.
-
-        Nova may have another UUID of an aggregate meanwhile.
-        """
+        """Return the aggregates of each host, whatever UUIDs nova has now."""
         names = {number: name for name, number in self._numbers.items()}
         desired = {host: {self.foreign} for host in self.providers}
         deleted = {host for host, in self.execute(

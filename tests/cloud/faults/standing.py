@@ -156,10 +156,7 @@ class _Measurer:
 
     @contextlib.contextmanager
     def _bad(self) -> abc.Iterator[None]:
-        """Make the part bad, with its handed-over rows in the journal.
-
-        The agent is stopped meanwhile, which would mirror the rows.
-        """
+        """Make the part bad, while the agent is stopped: it has open rows."""
         agent, row = self._lane.processes[lanes.AGENT], self._row
         with contextlib.ExitStack() as stack:
             agent.send(signal.SIGSTOP)
@@ -286,11 +283,7 @@ class _Measurer:
         return math.inf
 
     def _add(self, host: str) -> tuple[float, float]:
-        """Add a host to an aggregate.
-
-        :returns: the seconds of the hook, and from nova's answer until the
-            host is mirrored
-        """
+        """Add a host; return the hook's seconds, and those until mirrored."""
         seconds = self._call(self._scene.action(
             'add_host', host, scenes.FIRST), {200})
         hosts, mirrored = [host], 0.0

@@ -100,10 +100,7 @@ class Row:
 
     @property
     def exempt(self) -> str:
-        """Return the part of the promise that is not kept, or ''.
-
-        tests/cloud/README.rst gives the reasons.
-        """
+        """Return what of the promise is not kept; README.rst says why."""
         if (self.party, self.kind) in _UNBOUNDED and self.moment != 'begin':
             return TIME
         if (self.party, self.moment, self.call) == (
@@ -151,10 +148,7 @@ class Row:
 
     @property
     def is_called(self) -> bool:
-        """Check whether nova-api itself meets the bad part in calls.
-
-        What it cannot mirror then is mirrored by the drain.
-        """
+        """Check whether calls meet the bad part, and leave it to the drain."""
         return self.proxied and self.party != 'provider'
 
     @property
@@ -165,10 +159,7 @@ class Row:
 
     @property
     def included(self) -> frozenset[str]:
-        """Return the measurements that include the host of the bad part.
-
-        It is healthy.
-        """
+        """Return the measurements with the bad part's own, healthy host."""
         if self.kind == 'slow':
             return frozenset({SYNC})
         return frozenset({INLINE, DRAIN, SYNC} if self.party in (
@@ -242,10 +233,7 @@ def chaos(moment: str = RANDOM) -> list[Row]:
 
 
 def pairs() -> list[Row]:
-    """Select outages so that every pair of values occurs; same each time.
-
-    The other cell is left to the bad parts.
-    """
+    """Select outages with every pair of values; ``parts`` has other cells."""
     rows = [dataclasses.replace(row, inline_timeout=SHORT)
             for row in outages() if row.party != 'other-cell']
     left = set().union(*map(_pairs, rows))
@@ -275,10 +263,7 @@ SELECTIONS: abc.Mapping[str, abc.Callable[[], list[Row]]] = {
 
 
 def select(patterns: abc.Sequence[str]) -> list[Row]:
-    """Return rows in the order of the table, each once.
-
-    :param patterns: names of selections, or patterns of names of rows
-    """
+    """Return selections, and rows by patterns, each once in order."""
     rows: dict[Row, None] = {}
     for pattern in patterns:
         if pattern in SELECTIONS:

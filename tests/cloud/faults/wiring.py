@@ -78,10 +78,7 @@ def _configure_agents(running: cloud.Cloud, observed: bool) -> None:
 
 
 def switch(running: cloud.Cloud) -> float:
-    """Let nova-api and the agents mirror what they have observed.
-
-    :returns: when the agents were told to reload, in monotonic seconds
-    """
+    """Let all mirror what they observed; return when agents were told."""
     for name in (*(NOVA % number for number in users.CONTROLLERS), AGENTS):
         path = pathlib.Path(running.config.path(name))
         path.write_text(path.read_text().replace(

@@ -90,11 +90,7 @@ class TestCase(testtools.TestCase):
         self.cloud.kill(*cloud.AGENTS)
 
     def append_options(self, files: abc.Mapping[str, str], text: str) -> None:
-        """Restart processes with further options, until the test ends.
-
-        :param files: name of the process to name of its configuration file
-        :param text: sections and options that the files do not have
-        """
+        """Restart processes with more in their files, until the test ends."""
         def restart() -> None:
             self.cloud.kill(*files)
             self.cloud.start(*files)

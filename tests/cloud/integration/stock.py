@@ -62,10 +62,7 @@ class StockNova(fixtures.Fixture):
 
 
 def environment(source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
-    """Create an environment without this package; return its Python.
-
-    :param source: the directory of the programs that the package is beside
-    """
+    """Create an environment without this package; return its Python."""
     target = folder / 'environment'
     subprocess.run(
         [source / 'python', '-m', 'venv', '--without-pip', target],

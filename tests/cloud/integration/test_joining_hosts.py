@@ -43,10 +43,7 @@ class NewHost(fixtures.Fixture):
         self.name = 'new-%s' % uuid.uuid4().hex[:8]
 
     def start(self) -> None:
-        """Start it; return when nova and placement have all of it.
-
-        Nova has mapped it to its cell, and placement has its provider.
-        """
+        """Start it; return when nova, the cell and placement have it."""
         conf = self._cloud.config.path('%s.conf' % self.name)
         self._write(conf)
         self.addCleanup(self._forget)

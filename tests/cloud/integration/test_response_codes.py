@@ -178,11 +178,7 @@ class TestResponseCodes(base.TestCase):
                 placement.delete('/resource_providers/%s' % each['uuid'])
 
     def _measure(self):
-        """Measure the answers without and with this package.
-
-        :returns: two mappings of operation and situation to a mapping of
-            placement's state to the answer
-        """
+        """Return the answers without and with this package, by call."""
         answers = tuple({(call.operation, call.situation): {}
                          for call in aggregate_calls.CALLS} for _ in range(2))
         member = furnish.account(self.scene, 'member')

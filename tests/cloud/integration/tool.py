@@ -28,10 +28,7 @@ def call(*argv: object, seconds: float = PATIENCE,
 
 def check(test: testtools.TestCase,
           ended: 'subprocess.CompletedProcess[str]') -> str:
-    """Check that a command has succeeded; return its output.
-
-    The test is skipped if a server cannot be installed here.
-    """
+    """Check that a command has succeeded, or skip; return its output."""
     if ended.returncode == command.UNAVAILABLE:
         test.skipTest(ended.stderr[-500:])
     test.addDetail('tools/cloud', content.text_content(

@@ -36,10 +36,7 @@ def force_down(at: scene.Scene, host: str) -> None:
 
 
 def kill(at: scene.Scene, host: str) -> None:
-    """Kill nova-compute on a host until the situation ends.
-
-    Return when nova considers it to be down.
-    """
+    """Kill nova-compute of a host until the end; return when it is down."""
     def is_down() -> bool:
         return bool(_service(at, host)['state'] == 'down')
 

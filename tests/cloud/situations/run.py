@@ -122,10 +122,7 @@ def _check_refusal(expected: scene.Round, result: Result) -> None:
 
 def _about(found: scene.Explanation, expected: scene.Round
            ) -> tuple[str, str]:
-    """Return what is said about the host, and the step.
-
-    Without a host it is the expected note, or the summary.
-    """
+    """Return what is said of the host, or of none, and the step."""
     if not expected.host:
         notes = [one for one in found.notes.splitlines()
                  if expected.note and expected.note in one]

@@ -92,11 +92,7 @@ class Create:
 
 
 class Move:
-    """A move of a server to a host that nova-scheduler finds.
-
-    :param operation: with the flavor of a resize, or options
-    :param action: with its values, if it is not in ``ACTIONS``
-    """
+    """A move to a host that nova-scheduler finds, and its explanation."""
 
     def __init__(self, at: scene.Scene, server: str, *operation: str,
                  action: abc.Mapping[str, Any] | None = None) -> None:

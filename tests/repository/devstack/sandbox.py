@@ -114,10 +114,7 @@ class Sandbox(fixtures.Fixture):
         path.chmod(0o755)
 
     def play(self, script: str, localrc: str = '') -> Played:
-        """Play the nova and plugin parts of stack.sh, or of another script.
-
-        :param script: ``stack``, ``unstack`` or ``clean``
-        """
+        """Play a script's parts of nova and the plugin, such as ``stack``."""
         return self.run([HERE / 'phases.sh', script], localrc)
 
     def run(self, command: list, localrc: str = '', **variables: str

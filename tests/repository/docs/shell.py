@@ -39,11 +39,7 @@ class ExampleFailed(AssertionError):
 
 
 class Shell:
-    """A bash on the terminal of a cloud.
-
-    :param openrc: written by ``terminal.write_openrc``
-    :param metrics_port: of the agent, which has the default port in pages
-    """
+    """A bash on the terminal of a cloud, whose agent has another port."""
 
     def __init__(self, openrc: pathlib.Path, metrics_port: int) -> None:
         self._openrc = openrc
