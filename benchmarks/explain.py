@@ -21,6 +21,7 @@ with nova's own filters and weighers for the same servers, one by one; with
 from collections import abc
 import dataclasses
 import functools
+import itertools
 from typing import Any
 import uuid
 
@@ -28,14 +29,76 @@ from benchmarks import commands
 from benchmarks import figures
 from benchmarks import fleet
 from benchmarks import floor
-from benchmarks import obstacles
 from benchmarks import schedulers
 from benchmarks import services
 from benchmarks import workload
 from tests.cloud import cloud
 from tests.cloud import seed
+from tests.cloud import sql
 
+ZONE, OTHER_ZONE = 'az-1', 'az-2'
+TENANT, OTHER_TENANT = 'a' * 32, 'b' * 32
+SPECS = {fleet.SCOPE + 'ssd': 'true'}
+
+FULL, DISABLED, MISSING = 'full', 'disabled', 'missing'
+ELSEWHERE, THEIRS, SLOW = 'elsewhere', 'theirs', 'slow'
+FREE = 'free'
+# One third of the hosts is full; the other obstacles exclude a tenth each.
+_CYCLE = (*[FULL] * 10, *[DISABLED] * 3, *[MISSING] * 3, *[ELSEWHERE] * 3,
+          *[THEIRS] * 3, *[SLOW] * 3, *[FREE] * 5)
+OBSTACLES = {ELSEWHERE: 'aggregate', THEIRS: 'forbidden', SLOW: 'aggregate'}
+"""Obstacles that exist from the start, with the kind of their reason."""
+ADDED = {FULL: 'resources', DISABLED: 'disabled', MISSING: 'missing'}
+"""Obstacles that ``add_obstacles`` adds, with the kind of their reason."""
+
+_RESERVE = (
+    'UPDATE inventories SET reserved = total WHERE resource_class_id ='
+    " (SELECT id FROM resource_classes WHERE name = 'VCPU')"
+    ' AND resource_provider_id IN (SELECT id FROM resource_providers'
+    ' WHERE name IN :hosts)')
+_TRAIT = (
+    'INSERT INTO resource_provider_traits (resource_provider_id, trait_id)'
+    ' SELECT p.id, t.id FROM resource_providers p, traits t'
+    " WHERE t.name = 'COMPUTE_STATUS_DISABLED' AND p.name IN :hosts")
+_FORGET = (
+    'DELETE FROM resource_provider_aggregates WHERE resource_provider_id IN'
+    ' (SELECT id FROM resource_providers WHERE name IN :hosts)')
+_DISABLE = (
+    "UPDATE services SET disabled = 1, disabled_reason = 'new disks'"
+    ' WHERE host IN :hosts')
 FIGURES = (figures.WALL, figures.CPU, figures.REQUESTS, figures.PEAK)
+
+
+def by_obstacle(hosts: abc.Sequence[str]) -> abc.Mapping[str, list[str]]:
+    """Divide hosts by what excludes them."""
+    found: dict[str, list[str]] = {name: [] for name in _CYCLE}
+    for host, name in zip(hosts, itertools.cycle(_CYCLE)):
+        found[name].append(host)
+    return found
+
+
+def obstacle_groups(hosts: abc.Sequence[str]) -> fleet.Groups:
+    """Return the aggregates that the obstacles need."""
+    found = by_obstacle(hosts)
+
+    def without(name: str) -> list[str]:
+        return [host for other, some in found.items() if other != name
+                for host in some]
+
+    return [({'availability_zone': ZONE}, without(ELSEWHERE)),
+            ({'availability_zone': OTHER_ZONE}, found[ELSEWHERE]),
+            ({'ssd': 'true'}, without(SLOW)),
+            ({'filter_tenant_id': OTHER_TENANT}, found[THEIRS])]
+
+
+def add_obstacles(running: cloud.Cloud, hosts: abc.Sequence[str]) -> None:
+    """Add the obstacles that no aggregate has, in nova and in placement."""
+    found = by_obstacle(hosts)
+    for database, statement, name in (
+            ('placement', _RESERVE, FULL), ('placement', _TRAIT, DISABLED),
+            ('placement', _FORGET, MISSING), ('nova', _DISABLE, DISABLED)):
+        sql.execute(running.config.database_url(database), statement,
+                    hosts=found[name])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,18 +112,16 @@ class Request:
     def expected(self, hosts: list[str]) -> abc.Mapping[str, str]:
         """Return each host with the kind of its reason."""
         return {host: self.reasons.get(obstacle, 'acceptable')
-                for obstacle, some in obstacles.by_obstacle(hosts).items()
+                for obstacle, some in by_obstacle(hosts).items()
                 for host in some}
 
 
-SEEDED = {name: kind for name, kind in obstacles.SEEDED.items()
-          if name != obstacles.SLOW}
+SEEDED = {name: kind for name, kind in OBSTACLES.items() if name != SLOW}
 ACCEPTED = Request('most acceptable', {}, SEEDED)
 FILLED = Request('filled', {}, SEEDED)
 LEAVING, MEMORIES = 40, (512, 1024, 1536, 2048, 3072)
 """Servers that leave a host, and the MB of their different requests."""
-EXCLUDED = Request('most excluded', obstacles.SPECS,
-                   {**obstacles.SEEDED, **obstacles.ADDED})
+EXCLUDED = Request('most excluded', SPECS, {**OBSTACLES, **ADDED})
 
 
 class Comparison:
@@ -93,7 +154,7 @@ class Comparison:
         self._create_flavor(FILLED, memory)
         ask = functools.partial(
             self._runner.read, self._nova_conf, 'scheduling', 'explain',
-            '--flavor', FILLED.name, '--project', obstacles.TENANT)
+            '--flavor', FILLED.name, '--project', TENANT)
 
         def fill() -> tuple[figures.Run, int]:
             every, document = ask('--count', 'all')
@@ -106,7 +167,7 @@ class Comparison:
         """Measure servers that leave a host that has room for more."""
         host = self._hosts[0]
         for number, memory in enumerate(MEMORIES):
-            flavor, request = fleet.stored(memory, obstacles.TENANT)
+            flavor, request = fleet.stored(memory, TENANT)
             seed.servers(running.config, [
                 (str(uuid.uuid4()), host) for _server in range(
                     number, LEAVING, len(MEMORIES))], request, flavor=flavor)
@@ -120,7 +181,7 @@ class Comparison:
 
         return self._placed(
             functools.partial(run, '--flavor', FILLED.name, '--project',
-                              obstacles.TENANT), leave,
+                              TENANT), leave,
             memories=MEMORIES, each=LEAVING, most=LEAVING)
 
     def _placed(self, explain: abc.Callable[[], tuple[figures.Run, Any]],
@@ -139,7 +200,7 @@ class Comparison:
 
         def nova() -> figures.Run:
             answer = self._scheduler.ask(
-                'fill', extra_specs={}, project=obstacles.TENANT, **asked)
+                'fill', extra_specs={}, project=TENANT, **asked)
             self._scheduler.ask('clean')
             placed.add(answer['placed'])
             return figures.Run(answer['seconds'], answer['cpu_seconds'], 0.0,
@@ -166,8 +227,8 @@ class Comparison:
         """Run the command."""
         run, document = self._runner.read(
             self._nova_conf, 'scheduling', 'explain', '--flavor',
-            request.name.replace(' ', '-'), '--zone', obstacles.ZONE,
-            '--project', obstacles.TENANT)
+            request.name.replace(' ', '-'), '--zone', ZONE,
+            '--project', TENANT)
         # Why they are full is known of those whose inventories are read.
         found = {row['host']: row['kind'].replace('reserved', 'resources')
                  for row in document['hosts']}
@@ -185,7 +246,7 @@ class Comparison:
         self._runner.traffic.since()
         answer = self._scheduler.ask(
             'schedule', extra_specs=dict(request.extra_specs),
-            zone=obstacles.ZONE, project=obstacles.TENANT)
+            zone=ZONE, project=TENANT)
         requests = len(self._runner.traffic.since())
         self._scheduler.ask('clean')
         if request.expected(self._hosts).get(answer['host']) != 'acceptable':
@@ -199,7 +260,7 @@ class Comparison:
 def _measure_size(running: cloud.Cloud, hosts: int, pairs: int, servers: int,
                   lines: figures.Lines) -> None:
     names = workload.Size(hosts, 0, 0).host_names()
-    seeded = fleet.seeded(running, hosts, obstacles.groups(names))
+    seeded = fleet.seeded(running, hosts, obstacle_groups(names))
     options = schedulers.nova_conf(True, isolation=True)[schedulers.OURS]
     options['scheduler'] = {'max_placement_results': str(hosts)}
     with schedulers.serving(running, schedulers.OURS, options) as url:
@@ -213,7 +274,7 @@ def _measure_size(running: cloud.Cloud, hosts: int, pairs: int, servers: int,
                           comparison.leaving(running), FIGURES)
         for request in (ACCEPTED, EXCLUDED):
             if request is EXCLUDED:
-                obstacles.add(running, names)
+                add_obstacles(running, names)
             lines.compare('%d hosts, %s' % (hosts, request.name),
                           comparison.pairs(request, pairs), FIGURES)
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds of operations and faults; after each, placement has to equal nova."""
+"""Rounds of operations and faults; after each, placement has to equal nova.
+
+The functions say what nova may answer, and what may die, during which faults.
+"""
 
 import collections
 from collections import abc
 from concurrent import futures
 import functools
+import math
 import threading
 import time
 from typing import Any
@@ -14,7 +18,6 @@ from tests.cloud.faults import disturbances
 from tests.cloud.faults import report
 from tests.cloud.faults import table
 from tests.cloud.faults import users
-from tests.cloud.faults import verdicts
 from tests.cloud import observer
 from tests.cloud import output
 from tests.cloud import processes
@@ -34,6 +37,20 @@ FOREIGN = 'f0e1a7e5-0000-4000-8000-000000000000'
 OTHERS = {FOREIGN: FOREIGN}
 # Texts of a kind of problem, and characters of each.
 SHOWN, LENGTH = 20, 300
+# In nova's own answer when it removes a host that another request added after
+# the aggregate was read: the host is deleted from the database, but
+# list.remove on the older object fails.
+_RACE = "<class 'ValueError'>"
+# Nova depends on these, with or without this package. Placement, the journal
+# and the agents are not among them.
+_NEEDED = {'keystone', 'mariadb', 'rabbitmq'}
+# Without its database the journal cannot record what has changed.
+_JOURNAL = {'mariadb', 'journal-of-1', 'journal-of-2'}
+# nova-api does not start without these, and gives up only some seconds later.
+_AT_START = {'mariadb', 'rabbitmq', 'database-of-1', 'database-of-2'}
+GIVES_UP_WITHIN = patience.seconds(60)
+
+Windows = abc.Sequence[disturbances.Window]
 
 
 class Soak:
@@ -140,7 +157,7 @@ class Soak:
         patience.wait(lambda: not self._open_rows(), HEALS_WITHIN, POLL)
         left = _differences(observer.compared(self._cloud, OTHERS))
         self._left += left
-        if left and not verdicts.lacked_journal(self._faults.windows, since):
+        if left and not lacked_journal(self._faults.windows, since):
             self._problems.append('the journal lost %d associations' % left)
         compared = observer.compared(self._cloud, OTHERS, HEALS_WITHIN)
         self._problems += self._open_rows()[:SHOWN]
@@ -186,7 +203,7 @@ class Soak:
         times = collections.Counter(
             (window.target, window.kind) for window in windows)
         patient = [answer.seconds for answer in self._answers
-                   if verdicts.delayed_by_mirror(answer, windows)]
+                   if delayed_by_mirror(answer, windows)]
         seconds = [answer.seconds for answer in self._answers]
         figures: dict[str, report.Figure] = {
             'seed': self._seed, 'rounds': self._rounds,
@@ -213,12 +230,12 @@ class Soak:
         problems = [] if self._answers else ['nothing was done']
         for kind in sorted(self._missing()):
             problems.append('no fault of kind %s' % kind)
-        for death in verdicts.crashed(windows):
+        for death in crashed(windows):
             problems.append('%s died' % death.target)
         wrong = [answer for answer in self._answers if not answer.expected
-                 and not verdicts.excused(answer, windows)]
+                 and not excused(answer, windows)]
         for answer in wrong[:SHOWN]:
-            problems.append(verdicts.described(answer, windows)[:LENGTH])
+            problems.append(described(answer, windows)[:LENGTH])
         return problems
 
     def _operations(self) -> str:
@@ -235,3 +252,70 @@ class Soak:
 def _differences(rows: abc.Iterable[observer.Row]) -> int:
     """Count the associations in which placement differs from nova."""
     return sum(len(row.nova ^ row.placement) for row in rows)
+
+
+def _met(answer: users.Answer, windows: Windows
+         ) -> list[disturbances.Window]:
+    """Return the faults that overlap the request."""
+    return [window for window in windows
+            if window.overlaps(answer.began, answer.ended)]
+
+
+def delayed_by_mirror(answer: users.Answer, windows: Windows) -> bool:
+    """Check whether there were faults, but none that stock nova waits for."""
+    targets = {window.target for window in _met(answer, windows)}
+    return bool(targets) and targets.isdisjoint({
+        *_NEEDED, 'nova-api-%d' % answer.controller,
+        'database-of-%d' % answer.controller})
+
+
+def excused(answer: users.Answer, windows: Windows) -> bool:
+    """Check whether stock nova would also have given an unexpected answer.
+
+    That is: the error of nova's own race, when a host is added to and removed
+    from an aggregate at the same time; no answer while this nova-api or one of
+    its processes was killed; and a server error while a service that nova
+    itself needs was unavailable.
+    """
+    if (answer.operation == 'remove' and answer.status == 500
+            and answer.allowed == users.STOCK['remove']
+            and _RACE in answer.text):
+        return True
+    targets = {window.target for window in _met(answer, windows)}
+    if not answer.status:
+        return 'nova-api-%d' % answer.controller in targets
+    needed = {*_NEEDED, 'database-of-%d' % answer.controller}
+    return answer.status >= 500 and not targets.isdisjoint(needed)
+
+
+def lacked_journal(windows: Windows, since: float) -> bool:
+    """Check whether a journal could not be written since a moment."""
+    return any(window.target in _JOURNAL and window.overlaps(since, math.inf)
+               for window in windows)
+
+
+def crashed(windows: Windows) -> list[disturbances.Window]:
+    """Return deaths of mirror processes without an excuse.
+
+    Unavailable dependencies of nova excuse nova-api. An agent needs nothing to
+    run, and is never excused.
+    """
+    return [window for window in windows if window.kind == disturbances.DIED
+            and _has_crashed(window, windows)]
+
+
+def _has_crashed(death: disturbances.Window, windows: Windows) -> bool:
+    if not death.target.startswith('nova-api'):
+        return death.target in cloud.AGENTS
+    began = death.began - GIVES_UP_WITHIN
+    needed = [window for window in windows if window.target in _AT_START]
+    return not any(window.overlaps(began, death.noticed) for window in needed)
+
+
+def described(answer: users.Answer, windows: Windows) -> str:
+    """Describe an unexpected answer for people."""
+    during = ', '.join(map(str, _met(answer, windows)))
+    return '%s by controller %d, %.1f s: %s instead of %s, during %s: %s' % (
+        answer.operation, answer.controller, answer.seconds,
+        answer.status or 'none', sorted(answer.allowed), during or 'nothing',
+        answer.text)
