@@ -42,10 +42,7 @@ class Scheduler:
 
     def schedule(self, extra_specs: dict[str, str], project: str = '',
                  zone: str = '') -> dict[str, Any]:
-        """Select a destination for a server and return the figures.
-
-        :param project: a project without isolated aggregates by default
-        """
+        """Select a destination, by default for a new project; return all."""
         spec = self._request(extra_specs, project, zone)
         self._candidates = []
         answer = self._select(spec)

@@ -60,19 +60,14 @@ class Outcome:
 
     status: int
     """The HTTP status that the user got."""
-
     member: bool
     """Whether nova now has the host in the aggregate."""
-
     mirrored: bool
     """Whether placement agrees for every compute node of the host."""
-
     ended: bool
     """Whether nova sent its end notifications of the operation."""
-
     zone: str
     """The host's availability zone, according to nova's cache."""
-
     warnings: int = 0
     """Records of this package's loggers at WARNING or above."""
 

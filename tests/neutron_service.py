@@ -75,11 +75,7 @@ class NeutronService(fixtures.Fixture):
 
     def subnet(self, network: str, segment: str, cidr: str,
                **values: Any) -> str:
-        """Create a subnet; return its ID.
-
-        :param values: further attributes; by default a pool has all addresses
-            but the first, which is the gateway's
-        """
+        """Create a subnet with all addresses in a pool but the gateway's."""
         hosts = list(ipaddress.ip_network(cidr).hosts())
         pool = {'start': str(hosts[1]), 'end': str(hosts[-1])}
         subnet = documents.subnet(str(uuid.uuid4()), **{

@@ -76,8 +76,11 @@ class Access:
             self, provider: str,
             change: abc.Callable[[frozenset[str]], abc.Iterable[str]]) -> None:
         """Change a provider's aggregates in placement, as other tools do."""
-        self.change_provider(provider, 'aggregates', lambda values: {
-            'aggregates': sorted(change(frozenset(values['aggregates'])))})
+        def changed(values: dict[str, Any]) -> dict[str, Any]:
+            after = change(frozenset(values['aggregates']))
+            return {'aggregates': sorted(after)}
+
+        self.change_provider(provider, 'aggregates', changed)
 
     def change_provider(
             self, provider: str, part: str,

@@ -91,7 +91,17 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
         help='controller whose nova-api the command uses (default: 1)')
     run.add_argument('argv', nargs=argparse.REMAINDER, metavar='PROGRAM ...',
                      help='command line, such as: openstack aggregate list')
-    _add_situations(commands)
+    situations = _add(
+        commands, 'situations', 'create servers that find no host, explain '
+        'them, follow the step and create them again',
+        'each explanation is as expected, and its step lets the request '
+        'succeed')
+    situations.add_argument(
+        '--only', action='append', default=[], metavar='NAME',
+        help='only this situation; may be repeated (default: all)')
+    situations.add_argument(
+        '--write', action='store_true',
+        help='replace the rows of these situations in the documentation')
     _add_repetitions(
         commands, 'moves', 60, 'requests',
         'create and move servers at random, and compare where nova puts them '
@@ -148,20 +158,6 @@ def _add(commands: argparse._SubParsersAction, name: str, purpose: str,
         name, help=purpose, description='\n'.join(textwrap.wrap(text)),
         epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter)
     return parser
-
-
-def _add_situations(commands: argparse._SubParsersAction) -> None:
-    situations = _add(
-        commands, 'situations', 'create servers that find no host, explain '
-        'them, follow the step and create them again',
-        'each explanation is as expected, and its step lets the request '
-        'succeed')
-    situations.add_argument(
-        '--only', action='append', default=[], metavar='NAME',
-        help='only this situation; may be repeated (default: all)')
-    situations.add_argument(
-        '--write', action='store_true',
-        help='replace the rows of these situations in the documentation')
 
 
 def _add_repetitions(commands: argparse._SubParsersAction, name: str,

@@ -146,7 +146,10 @@ class Process:
         """Send a signal to it and all processes that it started."""
         # While its process group has a member, no other process gets its pid;
         # a different process with that pid means that the group is empty.
-        if self.pid and not self._replaced():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if not is_same(psutil.Process(self.pid), self.created):
+                return
+        if self.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
 
@@ -199,11 +202,6 @@ class Process:
         times = [each.cpu_times()
                  for each in [process, *process.children(recursive=True)]]
         return sum(each.user + each.system for each in times)
-
-    def _replaced(self) -> bool:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            return not is_same(psutil.Process(self.pid), self.created)
-        return False
 
     def _failure(self, what: str) -> CloudError:
         return CloudError('%s %s; %s\nIts whole log: %s' % (

@@ -31,11 +31,7 @@ class Node:
 def accounts(identity: adapter.Adapter, cloud: config.Config,
              others: abc.Sequence[tuple[str, str, str]] = (),
              roles: abc.Sequence[str] = ('service',)) -> None:
-    """Create the accounts of the services, and fill the catalog.
-
-    :param others: services besides nova and placement: name, type and URL of
-        each
-    """
+    """Create the accounts of all services, and fill the catalog."""
     def create(kind: str, **values: Any) -> str:
         return access.create(identity, '/%ss' % kind, **{kind: values})['id']
 
@@ -137,11 +133,7 @@ def servers(cloud: config.Config, placed: abc.Iterable[tuple[str, str]],
 def aggregates(cloud: config.Config,
                members: abc.Mapping[str, abc.Iterable[str]],
                metadata: abc.Mapping[str, abc.Mapping[str, str]] = {}) -> None:
-    """Insert aggregates and their member hosts, without placement.
-
-    :param members: aggregate UUID to its hosts; nova has no other aggregate
-    :param metadata: aggregate UUID to its metadata, if it has any
-    """
+    """Insert aggregates by UUID, their hosts and metadata, in nova alone."""
     numbers = {aggregate: number
                for number, aggregate in enumerate(members, start=1)}
     url = cloud.database_url('nova_api')

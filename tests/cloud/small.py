@@ -66,11 +66,9 @@ def _started(state: statefile.State, parts: services.Services,
 def start(state: statefile.State, parts: services.Services,
           stack: contextlib.ExitStack, then: abc.Callable[[], object],
           tell: abc.Callable[[str], object] = bool) -> cloud.Cloud:
-    """Start keystone and placement, and create nova's tables.
+    """Start keystone and placement; call ``then`` when nova has its tables.
 
     What takes time runs in parallel.
-
-    :param then: is called when nova's tables exist
     """
     tell('Creating the tables of keystone, placement and nova')
     tasks = parts.set_up()

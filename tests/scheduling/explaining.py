@@ -126,12 +126,7 @@ class ExplainingTest(cloud.CloudTest):
 
     def compared(self, request: abc.Callable[[], requests.SchedulingRequest]
                  ) -> explanation.Answer:
-        """Explain a request; nova must choose the acceptable hosts.
-
-        Its first choice is one of those with the highest weight.
-
-        :param request: returns the request, which each user of it changes
-        """
+        """Explain; nova must choose the same hosts, the heaviest first."""
         answer = self.explain(request())
         weights = {verdict.host: verdict.weight
                    for verdict in answer.acceptable}

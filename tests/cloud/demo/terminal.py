@@ -53,20 +53,17 @@ class Services:
         # Closing the socket ends the loop.
         with contextlib.suppress(OSError):
             while True:
-                self._serve_one()
+                connection, _address = self._socket.accept()
+                with connection, connection.makefile() as request:
+                    answer = self.run(request.read().split('\n'))
+                    # The user may have interrupted systemctl.
+                    with contextlib.suppress(OSError):
+                        connection.sendall(answer.encode())
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-
-    def _serve_one(self) -> None:
-        connection, _address = self._socket.accept()
-        with connection, connection.makefile() as request:
-            answer = self.run(request.read().split('\n'))
-            # The user may have interrupted systemctl.
-            with contextlib.suppress(OSError):
-                connection.sendall(answer.encode())
 
     def run(self, argv: abc.Sequence[str]) -> str:
         """Run a command line of systemctl; return the error, or ''."""

@@ -56,7 +56,12 @@ def running(postgresql: bool, tell: output.Tell, token_seconds: int = 3600
             contextlib.ExitStack() as stack:
         state = statefile.State.create(pathlib.Path(directory))
         stack.callback(full.down, state)
-        template = _template(state)
+        # Nova-apis and agents are forked from this process.
+        with open(state.log('template'), 'ab') as log:
+            template = forks.Forker(
+                programs.child('template', str(PLUGIN)), stdout=log,
+                stderr=log,
+                env={**processes.clean_environment(), **services.NATIVE})
         stack.callback(template.close)
         other = databases.find('postgresql') if postgresql else ''
         tell('Starting MariaDB')
@@ -76,14 +81,6 @@ def running(postgresql: bool, tell: output.Tell, token_seconds: int = 3600
         small.start(state, services.Services(state), stack,
                     lambda: _create_journals(shared))
         yield shared
-
-
-def _template(state: statefile.State) -> forks.Forker:
-    """Start the process from which nova-apis and agents are forked."""
-    with open(state.log('template'), 'ab') as log:
-        return forks.Forker(
-            programs.child('template', str(PLUGIN)), stdout=log, stderr=log,
-            env={**processes.clean_environment(), **services.NATIVE})
 
 
 def _create_journals(shared: Backbone) -> None:

@@ -34,10 +34,7 @@ RETURNS_AFTER = 0.6
 
 
 class Fault:
-    """The fault of a row on a lane: ``begin`` it once, and ``end`` it.
-
-    :param rows: IDs of the rows of the bad part in the journal
-    """
+    """A fault: ``begin`` it once, and ``end`` it; rows are the bad part's."""
 
     def __init__(self, lane: lanes.Lane, row: table.Row,
                  rows: abc.Collection[str] = ()) -> None:

@@ -178,7 +178,6 @@ class Scene:
              ) -> tuple[float, list[str]]:
         """Wait until placement equals nova, and stays so.
 
-        :param limit: seconds
         :param and_storage: whether the provider that is no host counts
         :returns: the seconds, and how placement differs then
         """

@@ -211,11 +211,7 @@ class User:
     def _ask(self, operation: str, method: str, path: str, body: object,
              allowed: abc.Collection[int], aggregate: Aggregate | None = None
              ) -> tuple[Answer, dict[str, Any]]:
-        """Send a request and keep the answer.
-
-        :param allowed: the expected statuses if the view of the aggregate is
-            sure
-        """
+        """Send a request; keep the answer and what a sure view allows."""
         controller = self._chance.choice(CONTROLLERS)
         if aggregate is not None:
             path = '/%d%s' % (aggregate.id, path)

@@ -115,12 +115,7 @@ class TestCase(testtools.TestCase):
 
     def boot(self, network: dict[str, str] | None = None,
              flavor: str = 'tiny', zone: str = '') -> dict[str, Any]:
-        """Create a server directly by REST, and wait for the result.
-
-        :param network: an entry of ``networks`` in nova's API; by default the
-            public network
-        :returns: the server, in the final status that nova gave it
-        """
+        """Create a server, by default on the public network; return it."""
         request = servers.Create(
             self.scene, flavor, zone,
             values={'networks': [network]} if network else {})

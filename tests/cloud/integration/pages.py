@@ -30,14 +30,11 @@ def figures(title: str, header: abc.Sequence[object],
     """Render a table of short cells, a line per row."""
     lines = ['.. csv-table:: %s' % title, '   :header-rows: 1',
              '   :widths: %s' % ' '.join(map(str, widths)), '']
-    lines += ['   ' + csv_row(row) for row in (header, *rows)]
+    for row in (header, *rows):
+        cells = ['"%s"' % text if ',' in text else text
+                 for text in map(str, row)]
+        lines.append('   ' + ','.join(cells))
     return '\n'.join(lines) + '\n'
-
-
-def csv_row(cells: abc.Iterable[object]) -> str:
-    """Render a row of comma-separated values."""
-    return ','.join('"%s"' % text if ',' in text else text
-                    for text in map(str, cells))
 
 
 def texts(title: str, header: abc.Sequence[str], widths: abc.Sequence[int],

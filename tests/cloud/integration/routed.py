@@ -96,9 +96,11 @@ class RoutedNetwork(fixtures.Fixture):
 
     def delete(self) -> None:
         """Delete the network's resources in the order neutron requires."""
-        for kind in ('port', 'subnet', 'segment'):
-            for each in self._list(kind):
-                self._neutron.delete('/v2.0/%ss/%s' % (kind, each['id']))
+        for kind in ('ports', 'subnets', 'segments'):
+            found = self._neutron.get(
+                '/v2.0/%s?network_id=%s' % (kind, self.id)).json()
+            for each in found[kind]:
+                self._neutron.delete('/v2.0/%s/%s' % (kind, each['id']))
 
     def delete_port(self, port: str) -> None:
         """Delete a port, and release its address."""
@@ -154,8 +156,3 @@ class RoutedNetwork(fixtures.Fixture):
         created = access.create(
             self._neutron, '/v2.0/%ss' % kind, **{kind: values})
         return created['id']
-
-    def _list(self, kind: str) -> list[dict[str, Any]]:
-        kinds = kind + 's'
-        answer = self._neutron.get('/v2.0/%s?network_id=%s' % (kinds, self.id))
-        return answer.json()[kinds]

@@ -55,11 +55,6 @@ class NewHost(fixtures.Fixture):
                                 for each in self._cloud.process(MODEL).argv])
         self._wait_until(self._is_complete, '%s has joined' % self.name)
 
-    def service(self) -> dict[str, Any]:
-        """Return the host's compute service, as nova's API shows it."""
-        service, = self._services()
-        return service
-
     def servers(self) -> list[str]:
         """Return the IDs of the servers on the host."""
         found = self._cloud.nova().get(
@@ -86,13 +81,14 @@ class NewHost(fixtures.Fixture):
         self._cloud.process(self.name).check()
         return not full.missing(self._cloud, [self.name])
 
-    def _services(self) -> list[dict[str, Any]]:
+    def services(self) -> list[dict[str, Any]]:
+        """Return the host's compute services, as nova's API shows them."""
         return self._cloud.nova().get(
             '/os-services?host=%s' % self.name).json()['services']
 
     def _forget(self) -> None:
         """Delete it as an operator does: nova removes its provider."""
-        for each in self._services():
+        for each in self.services():
             self._cloud.nova().delete('/os-services/%s' % each['id'])
         neutron = self._cloud.rest('network')
         for agent in neutron.get(
@@ -139,7 +135,8 @@ class TestWaiting(base.TestCase):
         with users(self.boot) as servers, \
                 futures.ThreadPoolExecutor(1) as pool:
             self.host.start()
-            self.assertEqual('disabled', self.host.service()['status'])
+            [service] = self.host.services()
+            self.assertEqual('disabled', service['status'])
             # One for each other node, and one that would be the new host's.
             count = len(servers) + len(self.cloud.nodes())
             self.scene.wait_until(lambda: len(servers) >= count,

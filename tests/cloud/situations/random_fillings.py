@@ -85,14 +85,15 @@ def _compare(reporting: reports.Reports, at: scene.Scene, number: int,
     trial = Trial(number, choice.choice(OPERATIONS))
     if trial.operation == EVACUATE:
         hosts.lose(at, SOURCE)
-    _Moves(at, reporting, trial).make()
+    played = _Played(at, reporting, trial)
+    played.move()
     smallest = min(filled.flavors, key=lambda flavor: flavor.vcpus)
-    _count(at, reporting, trial, smallest.id, choice.choice(filled.zones))
+    played.count(smallest.id, choice.choice(filled.zones))
     return trial
 
 
-class _Moves:
-    """The moves of all servers of a host, as they are predicted."""
+class _Played:
+    """Moves of all servers of a host, and creations, as predicted."""
 
     def __init__(self, at: scene.Scene, reporting: reports.Reports,
                  trial: Trial) -> None:
@@ -100,7 +101,7 @@ class _Moves:
         self._reporting = reporting
         self._trial = trial
 
-    def make(self) -> None:
+    def move(self) -> None:
         """Make the moves until one differs from what was predicted."""
         trial, rows = self._trial, self._predict()
         for row in rows:
@@ -153,6 +154,29 @@ class _Moves:
         self._reporting.wait(at, *sorted(changed))
         return outcome
 
+    def count(self, flavor: str, zone: str) -> None:
+        """Create servers until nova finds no host, or one too many."""
+        at, trial = self._scene, self._trial
+
+        def create() -> scene.Outcome:
+            return servers.Create(
+                at, flavor, zone, values=filling.NO_NETWORK).make()
+
+        found = at.explain([
+            '--flavor', flavor, '--zone', zone,
+            '--project', at.nova.get_project_id(), '--count', 'all'])
+        trial.fitting, number = found.summary, found.document['count']
+        outcome = create()
+        while outcome.hosts and trial.created <= number:
+            trial.created += 1
+            self._reporting.wait(at, *outcome.hosts)
+            outcome = create()
+        if trial.created != number or scene.NO_HOST not in outcome.message:
+            trial.problems.append('explained %d servers, nova %s after %d' % (
+                number, outcome, trial.created))
+        if found.status != (not number):
+            trial.problems.append('exit status %d' % found.status)
+
 
 def _fits(row: abc.Mapping[str, Any], outcome: scene.Outcome) -> bool:
     """Check whether nova has done what a row of the prediction says."""
@@ -161,27 +185,3 @@ def _fits(row: abc.Mapping[str, Any], outcome: scene.Outcome) -> bool:
         return bool(outcome.hosts) and outcome.hosts <= possible
     refused = scene.NO_HOST in outcome.message
     return not outcome.hosts and refused == (row['kind'] == NO_HOST)
-
-
-def _count(at: scene.Scene, reporting: reports.Reports, trial: Trial,
-           flavor: str, zone: str) -> None:
-    """Create servers until nova finds no host, or one too many."""
-    def create() -> scene.Outcome:
-        return servers.Create(
-            at, flavor, zone, values=filling.NO_NETWORK).make()
-
-    found = at.explain([
-        '--flavor', flavor, '--zone', zone,
-        '--project', at.nova.get_project_id(), '--count', 'all'])
-    trial.fitting, number = found.summary, found.document['count']
-    outcome = create()
-    while outcome.hosts and trial.created <= number:
-        trial.created += 1
-        reporting.wait(at, *outcome.hosts)
-        outcome = create()
-    expected = scene.NO_HOST in outcome.message
-    if trial.created != number or not expected:
-        trial.problems.append('explained %d servers, nova %s after %d' % (
-            number, outcome, trial.created))
-    if found.status != (not number):
-        trial.problems.append('exit status %d' % found.status)

@@ -59,11 +59,9 @@ class Scene:
             raise Failed('%s: not within %s s' % (what, PATIENCE))
 
     def run(self, command: str | abc.Sequence[str]) -> tuple[int, str, str]:
-        """Run a command of an operator.
+        """Run an operator's command; return its exit status and outputs.
 
         The commands of this package get the configuration of nova-scheduler.
-
-        :returns: its exit status, standard output and standard error
         """
         argv = shlex.split(command) if isinstance(command, str) else [*command]
         if argv[0] == MANAGE:

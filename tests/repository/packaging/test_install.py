@@ -135,11 +135,6 @@ class TestInstallation(testtools.TestCase):
         """Return what nova-api logs while it loads its plugins."""
         return run(str(self.environment / 'bin' / 'python'), '-c', LOAD)
 
-    def left(self):
-        """List the files of the package in the environment."""
-        return [str(path) for path in self.environment.rglob('*')
-                if 'aggregate' in path.name and 'mirror' in path.name]
-
     def test_the_source_distribution_is_the_repository(self):
         with tarfile.open(self.sdist) as archive:
             names = {name.partition('/')[2] for name in archive.getnames()}
@@ -261,7 +256,9 @@ class TestInstallation(testtools.TestCase):
         self.assertEqual(SHARED, {path.name for path in shared.iterdir()})
 
         self.pip('uninstall', '--yes', PACKAGE)
-        self.assertEqual([], self.left())
+        self.assertEqual([], [
+            path for path in self.environment.rglob('*')
+            if 'aggregate' in path.name and 'mirror' in path.name])
         self.assertNotIn(ATTACHED, self.load())
 
     def programs(self):

@@ -179,11 +179,7 @@ def _boot(at: scene.Scene, flavor: str, zone: str, host: str = SOURCE,
 
 def _move_all_but_one(at: scene.Scene, booted: abc.Sequence[str],
                       operation: str) -> tuple[list[str], str]:
-    """Move servers as predicted; return those that moved, and the other.
-
-    :raises Failed: when one of them finds no host alone, when anything but the
-        last finds none together, or when nova does something else
-    """
+    """Move all but the last, each of which fits alone; return both."""
     for server in booted:
         alone = at.explain(['--server', server, '--for', operation])
         if alone.status:
