@@ -51,9 +51,9 @@ def environment(quick: bool) -> str:
 def measure(part: parts.Part, quick: bool) -> str:
     """Measure a part; return its table, or '' after a printed error."""
     module = importlib.import_module('benchmarks.' + part.module)
+    run = getattr(module, part.function)
     try:
-        text: str = module.measure(
-            **{**part.sizes, **(part.quick if quick else {})})
+        text: str = run(**{**part.sizes, **(part.quick if quick else {})})
     except ERRORS as exc:
         tell(exc)
         return ''

@@ -7,6 +7,11 @@ each run placement is compared with nova; a run that did not mirror everything,
 or that wrote without a difference, stops the benchmark. The ratio is computed
 per pair; above 1 this package is better. The bare requests of each state are
 measured in turn with them, and after them the full syncs of a running agent.
+
+An edge site has more aggregates than compute nodes. There everything is in
+sync, and the agent is a new process each time, whose figures are those of a
+full sync after its first one, in which it learns how many providers placement
+has. A sync that sent more than ``MOST_REQUESTS`` stops the benchmark, too.
 """
 
 from collections import abc
@@ -22,12 +27,18 @@ from tests.cloud import cloud
 
 AGGREGATES, MEMBERSHIPS = 20, 3
 PASSES = 10
+MOST_REQUESTS = 10
+"""Requests of a full sync, with up to 8 compute nodes."""
 COLD, WARM = 'nothing mirrored', 'all in sync'
 FIGURES = (figures.WALL, figures.CPU, figures.PLACEMENT_CPU, figures.PEAK,
            figures.REQUESTS)
 AGENT_FIGURES = (
     figures.Figure('full sync, s', lambda run: run.seconds, 2),
     figures.Figure('RSS, MiB', lambda run: run.peak_mib))
+EDGE_FIGURES = (
+    figures.REQUESTS,
+    figures.Figure('CPU of placement, s',
+                   lambda run: run.placement_cpu_seconds, 3))
 
 
 class Sync:
@@ -97,3 +108,49 @@ def measure(hosts: int, pairs: int, ours_only: bool = False) -> str:
     return lines.table(
         '%d x %d hosts and memberships, %d aggregates, pairs of runs: %d' % (
             hosts, MEMBERSHIPS, AGGREGATES, pairs))
+
+
+def _mean_agent_sync(running: cloud.Cloud) -> figures.Run:
+    """Return the mean of an agent's full syncs after the first."""
+    placement = running.process('placement')
+    counter = floor.Traffic(running.state.log('placement'))
+    agent = agent_pass.Agent(running)
+    try:
+        first, cpu = agent.read().count, placement.cpu_seconds()
+        counter.since()
+        agent.passes(PASSES)
+        requests = len(counter.since())
+        cpu = placement.cpu_seconds() - cpu
+        passes = agent.read().count - first
+    finally:
+        agent.stop()
+    if requests > MOST_REQUESTS * passes:
+        raise services.Void('The agent sent %d requests in %d full syncs' % (
+            requests, passes))
+    return figures.Run(
+        figures.UNKNOWN, figures.UNKNOWN, cpu / passes, figures.UNKNOWN,
+        requests / passes)
+
+
+def measure_edge(compute_nodes: int, used: int, aggregates: int, pairs: int
+                 ) -> str:
+    """Run the benchmark; ``used`` is how many aggregates have hosts."""
+    lines = figures.Lines('nova-manage')
+    size = workload.Size(compute_nodes, used - compute_nodes + 1, aggregates)
+    with services.running(agent_pass.INTERVAL) as running:
+        load = workload.Workload(running, size)
+        both, bare = Sync(running, load), floor.Floor(running)
+        # Its first full sync that succeeds has mirrored everything.
+        agent_pass.Agent(running).stop()
+
+        def in_sync(run: abc.Callable[[], figures.Run]
+                    ) -> abc.Callable[[], figures.Run]:
+            return functools.partial(both.warm, run)
+
+        lines.compare('full sync', figures.alternate(
+            pairs, in_sync(functools.partial(_mean_agent_sync, running)),
+            in_sync(both.theirs), in_sync(functools.partial(
+                bare.read_each, load.wanted()))), EDGE_FIGURES)
+    return lines.table(
+        '%d compute nodes, %d aggregates of which %d have hosts, pairs of '
+        'runs: %d' % (compute_nodes, aggregates, used, pairs))
