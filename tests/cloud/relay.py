@@ -54,16 +54,10 @@ class Relay:
         for writer in self._writers:
             _reset(writer)
 
-    async def hold(self) -> None:
-        """Accept connections and data, but deliver nothing."""
-        self._limit(0, 0)
-
-    async def truncate(self, count: int) -> None:
-        """Deliver requests, but only the first bytes of the next answer.
-
-        :param count: of the bytes of each connection
-        """
-        self._limit(None, count)
+    async def truncate(self, requests: int | None, answers: int | None
+                       ) -> None:
+        """Deliver only so many bytes of requests and of their answers."""
+        self._limit(requests, answers)
 
     def _limit(self, requests: int | None, answers: int | None) -> None:
         self._requests, self._answers = requests, answers

@@ -28,39 +28,35 @@ def running(database: str = 'sqlite', server: programs.Server | None = None,
     Nova has no compute hosts until ``seed_hosts`` is called, and the agent is
     not started.
     """
-    with tempfile.TemporaryDirectory(prefix='mirror-cloud-') as directory:
+    def start_nova() -> None:
+        tell('Starting nova')
+        state.start(parts.nova_api(1))
+
+    with tempfile.TemporaryDirectory(prefix='mirror-cloud-') as directory, \
+            contextlib.ExitStack() as stack:
         state = statefile.State.create(pathlib.Path(directory))
         state.config = config.Config(
             state.directory, database, secrets.token_hex(16),
             loopback.named_ports(config.SMALL), nova_options or {})
         config_files.write(state.config)
-        with contextlib.ExitStack() as stack:
-            stack.callback(lambda: [each.kill() for each in state.processes])
-            yield _started(state, services.Services(state, server), stack,
-                           tell)
+        stack.callback(lambda: [each.kill() for each in state.processes])
+        if database == 'sqlite':
+            _allow_writes(state.config)
+        parts = services.Services(state, server)
+        started = start(state, parts, stack, start_nova, tell)
+        tell('Waiting for nova')
+        state.process('nova-api-1').wait_ready()
+        state.processes.append(parts.agent(1))
+        state.write()
+        yield started
 
 
-def _started(state: statefile.State, parts: services.Services,
-             stack: contextlib.ExitStack, tell: abc.Callable[[str], object]
-             ) -> cloud.Cloud:
-    if state.config.database == 'sqlite':
-        # Without a write-ahead log, open reads prevent writes, and nova's
-        # services write concurrently.
-        for name in ('keystone', 'nova_api', 'nova', 'nova_cell0'):
-            with contextlib.closing(sqlite3.connect(
-                    state.config.path('%s.sqlite' % name))) as connection:
-                connection.execute('PRAGMA journal_mode = WAL')
-
-    def start_nova() -> None:
-        tell('Starting nova')
-        state.start(parts.nova_api(1))
-
-    running = start(state, parts, stack, start_nova, tell)
-    tell('Waiting for nova')
-    state.process('nova-api-1').wait_ready()
-    state.processes.append(parts.agent(1))
-    state.write()
-    return running
+def _allow_writes(cloud: config.Config) -> None:
+    """Let nova's services write concurrently: open reads prevent it else."""
+    for name in ('keystone', 'nova_api', 'nova', 'nova_cell0'):
+        with contextlib.closing(sqlite3.connect(
+                cloud.path('%s.sqlite' % name))) as connection:
+            connection.execute('PRAGMA journal_mode = WAL')
 
 
 def start(state: statefile.State, parts: services.Services,

@@ -210,9 +210,7 @@ class ExplainingTest(cloud.CloudTest):
 
     def reserve(self, host: str, name: str, amount: int | None = None) -> None:
         """Reserve some or all of an inventory."""
-        found = self.placement.get(
-            self._url(host, 'inventories'), version='1.26'
-        ).body['inventories']
+        found = self._inventories(host)
         found[name]['reserved'] = (
             found[name]['total'] if amount is None else amount)
         self._put(host, 'inventories', inventories=found)
@@ -220,11 +218,12 @@ class ExplainingTest(cloud.CloudTest):
     def provide(self, host: str, name: str, total: int) -> None:
         """Add an inventory of a custom resource class."""
         self.placement.put('/resource_classes/' + name, None, version='1.7')
-        found = self.placement.get(
-            self._url(host, 'inventories'), version='1.26'
-        ).body['inventories']
         self._put(host, 'inventories', inventories={
-            **found, name: {'total': total}})
+            **self._inventories(host), name: {'total': total}})
+
+    def _inventories(self, host: str) -> dict[str, Any]:
+        return self.placement.get(self._url(host, 'inventories'),
+                                  version='1.26').body['inventories']
 
     def create_child(self, host: str, name: str) -> None:
         """Create a provider below that of a host."""

@@ -70,7 +70,6 @@ class Wire:
             accepts data, but delivers nothing; ``middle`` delivers only the
             first bytes of the next answer
         """
-        self._wires.run(
-            self._relay.refuse() if kind == 'refuses'
-            else self._relay.truncate(FIRST_BYTES) if kind == 'middle'
-            else self._relay.hold())
+        limits = (None, FIRST_BYTES) if kind == 'middle' else (0, 0)
+        self._wires.run(self._relay.refuse() if kind == 'refuses'
+                        else self._relay.truncate(*limits))
