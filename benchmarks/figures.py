@@ -31,10 +31,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """Consecutive runs of both implementations, and of the bare requests.
-
-    The values are ``Run``, or any type that the shown figures can read.
-    """
+    """Consecutive runs, and the bare requests: what the figures can read."""
 
     ours: Any
     theirs: Any = None
@@ -108,10 +105,7 @@ def table(title: str, header: abc.Sequence[str],
 
 
 class Lines:
-    """The lines of a table: name, theirs, ours and the bare requests.
-
-    Each ratio follows: theirs to ours, and ours to the bare requests.
-    """
+    """Lines of a table: name, theirs, ours, bare requests, and ratios."""
 
     def __init__(self, theirs: str, ours: str = 'this package') -> None:
         self._header = ['', theirs, ours, 'ratio', 'bare requests',

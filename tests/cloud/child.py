@@ -49,10 +49,7 @@ def _die_with_parent() -> None:
 
 
 def _fork(main: abc.Callable[[], int | None], argv: abc.Sequence[str]) -> int:
-    """Run a command of an imported program in a fork; return its pid.
-
-    A fork costs nothing; importing keystone or nova takes seconds.
-    """
+    """Run an imported program in a fork, in no time; return its pid."""
     if pid := os.fork():
         return pid
     sys.argv = list(argv)

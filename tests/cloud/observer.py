@@ -14,10 +14,7 @@ POLL = 0.5
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A provider: the aggregates that nova requires, and placement's.
-
-    Aggregates that are not nova's are kept apart and not compared.
-    """
+    """A provider's aggregates in nova and in placement, others apart."""
 
     node: seed.Node
     nova: frozenset[str]

@@ -14,10 +14,7 @@ Tell = abc.Callable[..., None]
 
 
 def teller() -> Tell:
-    """Return a printer of texts with the seconds since the program began.
-
-    Its argument ``passing`` is whether the next text may replace this one.
-    """
+    """Return a printer of texts with seconds; passing ones are replaced."""
     printed = -float(INTERVAL)
     terminal = sys.stdout.isatty()
 

@@ -30,10 +30,7 @@ class CloudError(Exception):
 
 
 def interruptible() -> None:
-    """Let the first SIGINT or SIGTERM raise KeyboardInterrupt.
-
-    Later signals are ignored: the clean-up that follows is short.
-    """
+    """Let the first SIGINT or SIGTERM interrupt; later ones are ignored."""
     def interrupt(number: int, frame: object) -> None:
         for each in INTERRUPTIONS:
             signal.signal(each, signal.SIG_IGN)

@@ -35,9 +35,6 @@ def waitress(module: str, port: int, threads: int,
 
 
 def uwsgi(module: str, port: int, count: int, timeout: int = 60) -> list[str]:
-    """Return the command line that serves a WSGI module with uwsgi.
-
-    It needs pyuwsgi, see ``benchmarks/requirements.txt``.
-    """
+    """Return the command line that serves a module with pyuwsgi."""
     return child('serve_processes', module, str(port), str(count),
                  str(timeout))

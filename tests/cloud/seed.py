@@ -62,11 +62,7 @@ def nodes(hosts: abc.Sequence[str], nodes_per_host: int) -> abc.Iterator[Node]:
 
 def compute_hosts(cloud: config.Config, seeded: abc.Sequence[Node],
                   cell: str = 'cell1', database: str = 'nova') -> None:
-    """Insert nova's rows of compute hosts that once reported.
-
-    They are written directly into nova's tables: thousands of hosts take
-    seconds.
-    """
+    """Insert nova's rows of hosts that once reported: thousands in seconds."""
     services(cloud, sorted({node.host for node in seeded}), cell, database)
     sql.insert(cloud.database_url(database), 'compute_nodes', [
         {'host': node.host, 'hypervisor_hostname': node.name,

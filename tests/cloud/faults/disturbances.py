@@ -80,10 +80,7 @@ class Disturbances:
                 for chance in chances]
 
     def supervise(self) -> None:
-        """Restart processes that died without a fault, as an init system does.
-
-        A service gives up if its database is unavailable when it starts.
-        """
+        """Restart what died without a fault, as an init system does."""
         for name, process in sorted(self._processes.items()):
             now = time.monotonic()
             if process.alive():

@@ -276,10 +276,7 @@ class Lane(access.Access):
 
 
 def _clone(address: str, source: str, target: str) -> None:
-    """Create a database with the tables and rows of another.
-
-    Nova takes a minute to create its tables.
-    """
+    """Clone a database: nova takes a minute to create its tables."""
     sql.execute(address, servers.MYSQL.create % target)
     with sql.engine('%s/%s' % (address, source)).connect() as connection:
         connection.execution_options(isolation_level='AUTOCOMMIT')

@@ -42,11 +42,7 @@ class Segment:
 
 
 class RoutedNetwork(fixtures.Fixture):
-    """A network with a segment for each rack, until the test ends.
-
-    :param bits: the prefix length of each subnet; 29 leaves six addresses, 30
-        two
-    """
+    """A network with a segment per rack; 29 bits leave six addresses."""
 
     def __init__(self, at: scene.Scene, bits: abc.Sequence[int] = (29, 29)
                  ) -> None:

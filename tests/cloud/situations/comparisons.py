@@ -21,12 +21,7 @@ Compare = abc.Callable[[scene.Scene, int, random.Random], Any]
 
 def repeat(running: cloud.Cloud, chosen: argparse.Namespace, kind: type,
            compare: Compare, scheduler: abc.Callable[[int], str]) -> int:
-    """Make the comparisons that are left; return 0 if all are equal.
-
-    A run continues where one with the same seed ended.
-
-    :param scheduler: returns the configuration of nova-scheduler for a number
-    """
+    """Make the comparisons that a seed has left; return 0 if all are equal."""
     noun = chosen.command
     path = running.state.directory / ('%s-%s.json' % (noun, chosen.seed))
     comparisons = [kind(**each) for each in json.loads(

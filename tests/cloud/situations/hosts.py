@@ -90,10 +90,7 @@ def raise_up(at: scene.Scene, host: str) -> None:
 
 
 def capacity(at: scene.Scene, host: str, resource: str, amount: int) -> None:
-    """Let a host have only an amount of a resource, by allocation ratio.
-
-    Nova-compute keeps an allocation ratio that was set in placement.
-    """
+    """Let a host have an amount, by a ratio, which nova-compute keeps."""
     own, part = provider(at, host), 'inventories/%s' % resource
     found = at.placement.get('/resource_providers/%s/%s' % (own, part)).json()
     # Slightly more, because the product is rounded down.
