@@ -127,8 +127,7 @@ def _reported() -> dict[str, Any]:
             'features': [trait.lower() for trait in _traits('HW_CPU_X86_')]}),
         'supported_instances': json.dumps([
             [arch, kind, 'hvm'] for arch in ('i686', 'x86_64')
-            for kind in ('qemu', 'kvm')]),
-    }
+            for kind in ('qemu', 'kvm')])}
 
 
 def _numa() -> str:

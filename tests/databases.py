@@ -119,8 +119,7 @@ SERVERS: abc.Mapping[str, Server] = {
         ('postgres',), 'postgres', _postgresql,
         'CREATE DATABASE %s',
         'SELECT pid FROM pg_stat_activity WHERE datname = \'%s\'',
-        'SELECT pg_terminate_backend(%d)'),
-}
+        'SELECT pg_terminate_backend(%d)')}
 
 
 def create(test: testtools.TestCase, kind: str, driver: str = '') -> str:

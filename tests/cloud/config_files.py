@@ -103,15 +103,13 @@ def _keystone(cloud: config.Config) -> config.Options:
         # The lowest cost of bcrypt: a login takes 0.2 s otherwise.
         'identity': {'password_hash_rounds': '4'},
         # Only changes by the same process are seen in it, see Services.
-        'cache': {'backend': 'dogpile.cache.memory'},
-    }
+        'cache': {'backend': 'dogpile.cache.memory'}}
 
 
 def _placement(cloud: config.Config) -> config.Options:
     return {
         'placement_database': _database(cloud, 'placement'),
-        'keystone_authtoken': _account(cloud, 'placement'),
-    }
+        'keystone_authtoken': _account(cloud, 'placement')}
 
 
 def _nova(cloud: config.Config, host: str) -> config.Options:
@@ -124,8 +122,7 @@ def _nova(cloud: config.Config, host: str) -> config.Options:
             'transport_url': cloud.transport_url,
             'state_path': str(state),
             'my_ip': '127.0.0.1',
-            'host': host,
-        },
+            'host': host},
         'api_database': _database(cloud, 'nova_api'),
         'database': _database(cloud, 'nova'),
         'keystone_authtoken': account,
@@ -134,8 +131,7 @@ def _nova(cloud: config.Config, host: str) -> config.Options:
         'oslo_concurrency': {'lock_path': cloud.path('lock')},
         'aggregate_mirror': {'metrics_port': str(cloud.ports['agent-1'])},
         # nova's wheel installs it there.
-        'wsgi': {'api_paste_config': '%s/etc/nova/api-paste.ini' % sys.prefix},
-    }
+        'wsgi': {'api_paste_config': '%s/etc/nova/api-paste.ini' % sys.prefix}}
 
 
 def _full_nova(cloud: config.Config, host: str) -> config.Options:
@@ -156,8 +152,7 @@ def _full_nova(cloud: config.Config, host: str) -> config.Options:
         'filter_scheduler': {'build_failure_weight_multiplier': '0'},
         'quota': {'cores': '-1', 'instances': '-1', 'ram': '-1'},
         'neutron': _account(cloud, 'nova'),
-        'glance': {'region_name': config.REGION},
-    }
+        'glance': {'region_name': config.REGION}}
 
 
 def _glance(cloud: config.Config) -> config.Options:
@@ -176,8 +171,7 @@ def _glance(cloud: config.Config) -> config.Options:
             'flavor': 'keystone',
             # glance's wheel installs it there.
             'config_file': '%s/etc/glance/glance-api-paste.ini' % sys.prefix},
-        **stores,
-    }
+        **stores}
 
 
 def _neutron(cloud: config.Config) -> config.Options:
@@ -202,5 +196,4 @@ def _neutron(cloud: config.Config) -> config.Options:
                 'extension_drivers': 'qos',
                 'type_drivers': 'flat,vlan', 'tenant_network_types': 'vlan'},
         'ml2_type_flat': {'flat_networks': config.PUBLIC},
-        'ml2_type_vlan': {'network_vlan_ranges': ','.join(ranges)},
-    }
+        'ml2_type_vlan': {'network_vlan_ranges': ','.join(ranges)}}

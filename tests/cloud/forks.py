@@ -35,8 +35,7 @@ CLIENTS = {
         'pymysql'),
     'nova-aggregate-mirror-status': (
         'nova_aggregate_mirror.', 'nova_aggregate_mirror.cmd.status',
-        'pymysql'),
-}
+        'pymysql')}
 
 
 class Forker:

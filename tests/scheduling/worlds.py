@@ -31,8 +31,7 @@ IMAGE: dict[str, tuple[Any, ...]] = {
     'hw_disk_bus': ('virtio', 'ide'),
     'hw_boot_menu': (True, False),
     'hw_cpu_sockets': (0, 2),
-    'traits_required': (['HW_CPU_X86_SSE'],),
-}
+    'traits_required': (['HW_CPU_X86_SSE'],)}
 OF_IMAGES = ('pc', 'q35', 'virtio', 'True', 'False', '2', '0', '')
 
 
@@ -171,8 +170,7 @@ KEYS: dict[str, dict[str, st.SearchStrategy[str]]] = {
         'hw.machine_type': IMAGE_LISTS,
         'traits_required': st.just("['HW_CPU_X86_SSE']")},
     'type_affinity': {'instance_type': _lists(FLAVORS)},
-    'default_availability_zone': {'availability_zone': _lists(ZONES)},
-}
+    'default_availability_zone': {'availability_zone': _lists(ZONES)}}
 """Request filter to the keys that it reads, and some that it must not."""
 
 

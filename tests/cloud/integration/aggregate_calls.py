@@ -160,8 +160,7 @@ CALLS = (
     _delete_service('a host with servers', ZONED),
     _delete_service('not an administrator', GOING, user=MEMBER),
     Call('delete a service', 'no such service', 'DELETE',
-         '/os-services/%s' % MISSING_UUID),
-)
+         '/os-services/%s' % MISSING_UUID))
 
 
 class Caller:

@@ -28,8 +28,7 @@ OPENSTACK = {
     'services': 'openstack compute service list --host {host}',
     'disable': 'openstack compute service set --disable '
                '--disable-reason test {host} nova-compute',
-    'enable': 'openstack compute service set --enable {host} nova-compute',
-}
+    'enable': 'openstack compute service set --enable {host} nova-compute'}
 NOVA = {
     'list': 'nova aggregate-list',
     'create': 'nova aggregate-create {name} {zone}',
@@ -41,8 +40,7 @@ NOVA = {
     'add': 'nova aggregate-add-host {name} {host}',
     'remove': 'nova aggregate-remove-host {name} {host}',
     'delete': 'nova aggregate-delete {name}',
-    'images': 'nova aggregate-cache-images {name} {image}',
-}
+    'images': 'nova aggregate-cache-images {name} {image}'}
 NODES = {'compute-1': {'compute-1'}, 'compute-3': {'compute-3'},
          'ironic-1': {'ironic-1-node-1', 'ironic-1-node-2',
                       'ironic-1-node-3'}}

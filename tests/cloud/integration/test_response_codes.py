@@ -54,8 +54,7 @@ EXPLAINED = {
     ('remove host', 'a host'): REMOVES_LAST,
     ('remove host', 'a host with three nodes'): REMOVES_LAST,
     ('remove host', 'a host that is not there'): LOOKS_LATE,
-    ('delete a service', 'a host in an aggregate'): DELETES_TOO,
-}
+    ('delete a service', 'a host in an aggregate'): DELETES_TOO}
 # Operations in which nova itself needs placement, and fails without it.
 OF_NOVA = {('delete a service', situation) for situation in (
     'a host in an aggregate', 'a host in no aggregate')}

@@ -37,8 +37,7 @@ ANSWERS = {
     'curl': 'echo 200',
     'id': 'echo stack',
     'lsb_release': 'case $1 in -i) echo Ubuntu;; -r) echo 24.04;; '
-                   '-c) echo noble;; esac',
-}
+                   '-c) echo noble;; esac'}
 LOCALRC = """\
 ADMIN_PASSWORD=secret
 DATABASE_PASSWORD=secret

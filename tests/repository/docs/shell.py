@@ -30,8 +30,7 @@ SUBSTITUTIONS = {
     '/etc/nova': '$MIRROR_CLOUD',
     '/etc/systemd/system': '$MIRROR_CLOUD',
     '/var/lib/nova': '$MIRROR_CLOUD/state',
-    '/var/log/nova': '$MIRROR_CLOUD/log',
-}
+    '/var/log/nova': '$MIRROR_CLOUD/log'}
 
 
 class ExampleFailed(AssertionError):

@@ -37,8 +37,7 @@ ORDER = (
     'admin/deployment',
     'admin/journal',
     'admin/runbook',
-    'admin/scheduling',
-)
+    'admin/scheduling')
 REMOVAL = 'Remove it'
 ACTIVE = 'Attached to nova\'s aggregate operations'
 MISSING = [name for name in (
