@@ -76,9 +76,8 @@ def report(options: argparse.Namespace) -> int:
             number, len(options.parts), part.title, before), flush=True)
         texts.append(measure(part, options.quick))
         seconds = '%.0f' % (time.monotonic() - start)
-        durations.append((
-            part.title, seconds if texts[-1] else 'not measured', before,
-            load()))
+        durations.append((part.title, seconds if texts[-1] else 'not measured',
+                          before, load()))
     overview = '\n\n'.join([
         first, figures.table('Parts', PARTS_HEADER, durations)])
     print('\n' + overview)

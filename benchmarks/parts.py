@@ -89,15 +89,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         metavar='PART', help='parts to measure: ' + '; '.join(
             '%s: %s%s' % (part.name, part.title, '' if part.reported
                           else ' (only on request)') for part in PARTS))
-    parser.add_argument(
-        '--quick', action='store_true',
-        help='use the smallest sizes')
-    parser.add_argument(
-        '--verbose', action='store_true',
-        help='show the output of the installation')
-    parser.add_argument(
-        '--write', type=_output, metavar='FILE',
-        help='write the results to this file, too')
+    parser.add_argument('--quick', action='store_true',
+                        help='use the smallest sizes')
+    parser.add_argument('--verbose', action='store_true',
+                        help='show the output of the installation')
+    parser.add_argument('--write', type=_output, metavar='FILE',
+                        help='write the results to this file, too')
     options = parser.parse_args(argv)
     options.parts = [part for part in PARTS if part.name in options.parts]
     return options

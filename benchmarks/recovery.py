@@ -139,9 +139,8 @@ class Outage:
         statuses: list[int] = []
 
         def add(path: str, host: str) -> None:
-            statuses.append(nova.post(
-                path, json={'add_host': {'host': host}},
-                raise_exc=False).status_code)
+            statuses.append(nova.post(path, json={'add_host': {'host': host}},
+                                      raise_exc=False).status_code)
 
         with futures.ThreadPoolExecutor(CLIENTS) as pool:
             times = list(pool.map(lambda one: add_host.timed(

@@ -50,9 +50,8 @@ def nova_conf(tracked: bool, isolation: bool = False
             'filter_scheduler': {
                 **common, 'available_filters':
                     'nova_aggregate_mirror.scheduler.filters.all_filters',
-                'enabled_filters': ','.join((
-                    *DEFAULT_FILTERS, *filters,
-                    'AggregateMembershipFilter'))}}}
+                'enabled_filters': ','.join((*DEFAULT_FILTERS, *filters,
+                                             'AggregateMembershipFilter'))}}}
 
 
 @dataclasses.dataclass(frozen=True)

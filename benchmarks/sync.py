@@ -32,9 +32,8 @@ MOST_REQUESTS = 10
 COLD, WARM = 'nothing mirrored', 'all in sync'
 FIGURES = (figures.WALL, figures.CPU, figures.PLACEMENT_CPU, figures.PEAK,
            figures.REQUESTS)
-AGENT_FIGURES = (
-    figures.Figure('full sync, s', lambda run: run.seconds, 2),
-    figures.Figure('RSS, MiB', lambda run: run.peak_mib))
+AGENT_FIGURES = (figures.Figure('full sync, s', lambda run: run.seconds, 2),
+                 figures.Figure('RSS, MiB', lambda run: run.peak_mib))
 EDGE_FIGURES = (
     figures.REQUESTS,
     figures.Figure('CPU of placement, s',
@@ -127,9 +126,8 @@ def _mean_agent_sync(running: cloud.Cloud) -> figures.Run:
     if requests > MOST_REQUESTS * passes:
         raise services.Void('The agent sent %d requests in %d full syncs' % (
             requests, passes))
-    return figures.Run(
-        figures.UNKNOWN, figures.UNKNOWN, cpu / passes, figures.UNKNOWN,
-        requests / passes)
+    return figures.Run(figures.UNKNOWN, figures.UNKNOWN, cpu / passes,
+                       figures.UNKNOWN, requests / passes)
 
 
 def measure_edge(compute_nodes: int, used: int, aggregates: int, pairs: int

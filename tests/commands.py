@@ -54,10 +54,9 @@ def run(module: str, argv: abc.Sequence[str],
         ) -> 'subprocess.CompletedProcess[str]':
     """Run a command to its end."""
     if _SERVER is None:
-        return subprocess.run(
-            [script(module), *argv], env=environment, cwd=directory,
-            capture_output=True, text=True, stdin=subprocess.DEVNULL,
-            timeout=TIMEOUT)
+        return subprocess.run([script(module), *argv], env=environment,
+                              cwd=directory, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=TIMEOUT)
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ('stdout', 'stderr')]
         variables = dict(os.environ if environment is None else environment)

@@ -88,20 +88,18 @@ def _mysql(program: str, data: pathlib.Path, port: int
     if maker:
         fill = [maker, '--no-defaults', '--datadir=%s' % data,
                 '--auth-root-authentication-method=normal', '--skip-test-db']
-    return fill, [
-        *options, '--port=%d' % port, '--bind-address=127.0.0.1',
-        '--socket=%s' % (data / 'socket'),
-        '--pid-file=%s' % (data / 'pid')]
+    return fill, [*options, '--port=%d' % port, '--bind-address=127.0.0.1',
+                  '--socket=%s' % (data / 'socket'),
+                  '--pid-file=%s' % (data / 'pid')]
 
 
 def _postgresql(program: str, data: pathlib.Path, port: int
                 ) -> tuple[list[str], list[str]]:
     fill = [str(pathlib.Path(program).with_name('initdb')), '-D', str(data),
             '-U', 'postgres', '-A', 'trust', '-E', 'UTF8']
-    return fill, [
-        program, '-D', str(data), '-p', str(port),
-        '-c', 'listen_addresses=127.0.0.1',
-        '-c', 'unix_socket_directories=%s' % data]
+    return fill, [program, '-D', str(data), '-p', str(port), '-c',
+                  'listen_addresses=127.0.0.1', '-c',
+                  'unix_socket_directories=%s' % data]
 
 
 SERVERS: abc.Mapping[str, Server] = {
@@ -116,8 +114,7 @@ SERVERS: abc.Mapping[str, Server] = {
     'postgresql': Server(
         'postgresql+psycopg2://postgres@127.0.0.1:5432',
         'AGGREGATE_MIRROR_TEST_POSTGRESQL', 'psycopg2', 'postgresql',
-        ('postgres',), 'postgres', _postgresql,
-        'CREATE DATABASE %s',
+        ('postgres',), 'postgres', _postgresql, 'CREATE DATABASE %s',
         'SELECT pid FROM pg_stat_activity WHERE datname = \'%s\'',
         'SELECT pg_terminate_backend(%d)')}
 

@@ -83,15 +83,14 @@ def provider(uuid: str, name: str = 'demo') -> dict[str, Any]:
 
 def network(uuid: str, name: str = 'demo') -> dict[str, Any]:
     """Return a network of neutron."""
-    return {
-        'id': uuid, 'name': name, 'admin_state_up': True, 'mtu': 1500,
-        'status': 'ACTIVE', 'subnets': [], 'shared': True,
-        'availability_zone_hints': [], 'availability_zones': [],
-        'ipv4_address_scope': None, 'ipv6_address_scope': None,
-        'router:external': False, 'qos_policy_id': None,
-        'l2_adjacency': True, 'provider:network_type': 'flat',
-        'provider:physical_network': 'public',
-        'provider:segmentation_id': None, **_NEUTRON}
+    return {'id': uuid, 'name': name, 'admin_state_up': True, 'mtu': 1500,
+            'status': 'ACTIVE', 'subnets': [], 'shared': True,
+            'availability_zone_hints': [], 'availability_zones': [],
+            'ipv4_address_scope': None, 'ipv6_address_scope': None,
+            'router:external': False, 'qos_policy_id': None,
+            'l2_adjacency': True, 'provider:network_type': 'flat',
+            'provider:physical_network': 'public',
+            'provider:segmentation_id': None, **_NEUTRON}
 
 
 def subnet(uuid: str, **values: Any) -> dict[str, Any]:
@@ -107,17 +106,16 @@ def subnet(uuid: str, **values: Any) -> dict[str, Any]:
 
 def port(uuid: str, **values: Any) -> dict[str, Any]:
     """Return a port of neutron."""
-    return {
-        'id': uuid, 'name': '', 'network_id': '', 'fixed_ips': [],
-        'mac_address': 'fa:16:3e:00:00:01', 'admin_state_up': True,
-        'status': 'DOWN', 'device_id': '', 'device_owner': '',
-        'allowed_address_pairs': [], 'extra_dhcp_opts': [],
-        'security_groups': [], 'binding:vnic_type': 'normal',
-        'binding:profile': {}, 'binding:host_id': '',
-        'binding:vif_type': 'unbound', 'binding:vif_details': {},
-        'qos_policy_id': None, 'qos_network_policy_id': None,
-        'ip_allocation': 'immediate', 'resource_request': None,
-        **_NEUTRON, **values}
+    return {'id': uuid, 'name': '', 'network_id': '', 'fixed_ips': [],
+            'mac_address': 'fa:16:3e:00:00:01', 'admin_state_up': True,
+            'status': 'DOWN', 'device_id': '', 'device_owner': '',
+            'allowed_address_pairs': [], 'extra_dhcp_opts': [],
+            'security_groups': [], 'binding:vnic_type': 'normal',
+            'binding:profile': {}, 'binding:host_id': '',
+            'binding:vif_type': 'unbound', 'binding:vif_details': {},
+            'qos_policy_id': None, 'qos_network_policy_id': None,
+            'ip_allocation': 'immediate', 'resource_request': None, **_NEUTRON,
+            **values}
 
 
 def network_counts(uuid: str, subnets: abc.Sequence[dict[str, Any]],

@@ -233,17 +233,14 @@ class Agent:
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, source, placement, self.journal.rows,
             each=workers.each(CONF.aggregate_mirror.sync_workers))
-        self._drain = drain.Drain(
-            CONF, self.journal.rows, self.reconciler, self.figures,
-            now=lambda: self.clock)
+        self._drain = drain.Drain(CONF, self.journal.rows, self.reconciler,
+                                  self.figures, now=lambda: self.clock)
         self._sync = periodic_sync.PeriodicSync(
             CONF, self.reconciler, self.figures, now=lambda: self.clock,
-            note=functools.partial(
-                sync_history.note, self.journal.database, 'agent',
-                mode=CONF.aggregate_mirror.mode),
-            disagreements=functools.partial(
-                modes.find_for_agent, self.journal,
-                CONF.aggregate_mirror.mode))
+            note=functools.partial(sync_history.note, self.journal.database,
+                                   'agent', mode=CONF.aggregate_mirror.mode),
+            disagreements=functools.partial(modes.find_for_agent, self.journal,
+                                            CONF.aggregate_mirror.mode))
 
     def drain(self) -> None:
         """Mirror the due rows of the journal."""

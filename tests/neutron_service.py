@@ -172,11 +172,10 @@ class NeutronService(fixtures.Fixture):
         counts: dict[str, Any] = {
             'total_ips': total if pools else whole, 'used_ips': len(used)}
         if self.details:
-            counts[DETAILS] = {
-                'total_ips_in_subnet': whole - 2,
-                'total_ips_in_allocation_pool': total,
-                'used_ips_in_subnet': len(used),
-                'used_ips_in_allocation_pool': inside}
+            counts[DETAILS] = {'total_ips_in_subnet': whole - 2,
+                               'total_ips_in_allocation_pool': total,
+                               'used_ips_in_subnet': len(used),
+                               'used_ips_in_allocation_pool': inside}
         return documents.subnet_counts(
             subnet['id'], cidr=subnet['cidr'],
             ip_version=subnet['ip_version'], **counts)

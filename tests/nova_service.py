@@ -90,9 +90,8 @@ class NovaService(fixtures.Fixture):
             self.conf.config(connection=self._url(name), group=group)
         CONF.register_opts(ks_loading.get_auth_plugin_conf_options(
             'admin_token'), group='placement')
-        self.conf.config(
-            auth_type='admin_token', endpoint=self._placement_url,
-            token=self._placement_token, group='placement')
+        self.conf.config(auth_type='admin_token', endpoint=self._placement_url,
+                         token=self._placement_token, group='placement')
         self.useFixture(nova_fixtures.RealPolicyFixture())
 
     @staticmethod
@@ -135,10 +134,9 @@ class NovaService(fixtures.Fixture):
             self._fill('main', name)
             uuid = (objects.CellMapping.CELL0_UUID if name == 'cell0'
                     else uuidutils.generate_uuid())
-            objects.CellMapping(
-                nova_context.get_admin_context(), uuid=uuid, name=name,
-                transport_url='fake:/',
-                database_connection=self._url(name)).create()
+            objects.CellMapping(nova_context.get_admin_context(), uuid=uuid,
+                                name=name, transport_url='fake:/',
+                                database_connection=self._url(name)).create()
 
     def _url(self, name: str) -> str:
         return self._urls.get(name, 'sqlite:///%s' % self.file(name))
@@ -193,9 +191,8 @@ class NovaService(fixtures.Fixture):
                 report_count=0, disabled=False, forced_down=False)
             service.create()
         if mapped:
-            objects.HostMapping(
-                nova_context.get_admin_context(), host=name,
-                cell_mapping=self.cell(cell)).create()
+            objects.HostMapping(nova_context.get_admin_context(), host=name,
+                                cell_mapping=self.cell(cell)).create()
         return Host(name, service.uuid, tuple(
             self.create_node(name, index, cell) for index in range(nodes)))
 

@@ -55,9 +55,8 @@ class Access:
         """Return the administrator's adapter for keystone's REST API."""
         # It needs its own token: a token issued before the catalog is filled
         # does not contain the catalog.
-        return adapter.Adapter(
-            self.new_session(), service_type='identity', interface='public',
-            region_name=config.REGION)
+        return adapter.Adapter(self.new_session(), service_type='identity',
+                               interface='public', region_name=config.REGION)
 
     def placement(self) -> adapter.Adapter:
         """Return the administrator's adapter for placement, at 1.36."""

@@ -106,10 +106,8 @@ def execute(chosen: argparse.Namespace) -> int:
         return NOT_FOUND
     # A program starts with these signals unblocked.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.INTERRUPTIONS)
-    os.execve(program, chosen.argv, {
-        **processes.clean_environment(),
-        **running.environment(),
-        'PATH': path})
+    os.execve(program, chosen.argv, {**processes.clean_environment(),
+                                     **running.environment(), 'PATH': path})
 
 
 def on_cloud(main: Main) -> Command:

@@ -107,9 +107,8 @@ def _keystone(cloud: config.Config) -> config.Options:
 
 
 def _placement(cloud: config.Config) -> config.Options:
-    return {
-        'placement_database': _database(cloud, 'placement'),
-        'keystone_authtoken': _account(cloud, 'placement')}
+    return {'placement_database': _database(cloud, 'placement'),
+            'keystone_authtoken': _account(cloud, 'placement')}
 
 
 def _nova(cloud: config.Config, host: str) -> config.Options:
@@ -118,11 +117,9 @@ def _nova(cloud: config.Config, host: str) -> config.Options:
     state = cloud.directory / 'state' / (host if cloud.is_full else '')
     state.mkdir(parents=True, exist_ok=True)
     return {
-        'DEFAULT': {
-            'transport_url': cloud.transport_url,
-            'state_path': str(state),
-            'my_ip': '127.0.0.1',
-            'host': host},
+        'DEFAULT': {'transport_url': cloud.transport_url,
+                    'state_path': str(state), 'my_ip': '127.0.0.1',
+                    'host': host},
         'api_database': _database(cloud, 'nova_api'),
         'database': _database(cloud, 'nova'),
         'keystone_authtoken': account,

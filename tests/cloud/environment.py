@@ -24,10 +24,9 @@ SOURCES = ('setup.py', 'setup.cfg', 'pyproject.toml', 'requirements.txt',
 TAIL = 30
 # Monotonic time at which the program began, perhaps as another module.
 BEGAN = float(os.environ.get('MIRROR_CLOUD_BEGAN', time.monotonic()))
-DEMONSTRATION = (
-    'nova==34.0.0', 'openstack-placement==16.0.0', 'keystone==30.0.0',
-    'waitress', 'python-openstackclient', 'osc-placement',
-    'python-novaclient')
+DEMONSTRATION = ('nova==34.0.0', 'openstack-placement==16.0.0',
+                 'keystone==30.0.0', 'waitress', 'python-openstackclient',
+                 'osc-placement', 'python-novaclient')
 
 # Annotations that Python 3.6 cannot evaluate are quoted: it has to reach the
 # message that it is too old.

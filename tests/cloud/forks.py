@@ -97,9 +97,8 @@ class Clients:
         name = argv[0]
         if name not in self._forkers:
             _python, *task = programs.child('clients', *CLIENTS[name])
-            self._forkers[name] = Forker(
-                [str(self._python), *task], TIMEOUT,
-                env=processes.clean_environment())
+            self._forkers[name] = Forker([str(self._python), *task], TIMEOUT,
+                                         env=processes.clean_environment())
         with tempfile.TemporaryDirectory() as folder:
             outputs = [os.path.join(folder, name)
                        for name in ('stdout', 'stderr')]

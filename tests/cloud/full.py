@@ -143,8 +143,7 @@ def _furnish(running: cloud.Cloud) -> None:
     running.fill_image(running.create_image(name='empty', visibility='public'))
     networks = running.rest('network')
     network = access.create(networks, '/v2.0/networks', network={
-        'name': 'public', 'shared': True,
-        'provider:network_type': 'flat',
+        'name': 'public', 'shared': True, 'provider:network_type': 'flat',
         'provider:physical_network': config.PUBLIC})['id']
     networks.post('/v2.0/subnets', json={'subnet': {
         'network_id': network, 'ip_version': 4, 'cidr': '10.1.0.0/16',

@@ -47,9 +47,8 @@ def demo(arguments: List[str]) -> argparse.Namespace:
         '--keep', action='store_true',
         help='keep the cloud running after the last step, and print how to '
              'use it; Ctrl-C stops it')
-    parser.add_argument(
-        '--verbose', action='store_true',
-        help='show the commands and their output')
+    parser.add_argument('--verbose', action='store_true',
+                        help='show the commands and their output')
     parser.add_argument(
         '--clean', action='store_true',
         help='only remove the virtual environments of this command')
@@ -77,9 +76,8 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
         '--hosts', type=int, choices=range(3, 21), default=4, metavar='N',
         help='number of compute hosts, at least 3; the last has three nodes '
              '(default: 4)')
-    up.add_argument(
-        '--verbose', action='store_true',
-        help='show the output of the installation')
+    up.add_argument('--verbose', action='store_true',
+                    help='show the output of the installation')
     commands.add_parser(
         'down', help='stop the cloud and remove everything that it created')
     commands.add_parser('status', help='show the processes of the cloud')
@@ -169,9 +167,8 @@ def _add_repetitions(commands: argparse._SubParsersAction, name: str,
         help='number of %s; those that an earlier run on this cloud has '
              'compared with the same seed are not repeated (default: %d)' % (
                  noun, default))
-    parser.add_argument(
-        '--seed', default='0', metavar='TEXT',
-        help='seed of the random choices (default: 0)')
+    parser.add_argument('--seed', default='0', metavar='TEXT',
+                        help='seed of the random choices (default: 0)')
 
 
 def _add_faults(commands: argparse._SubParsersAction
@@ -205,7 +202,6 @@ def _add_faults(commands: argparse._SubParsersAction
         default=[],
         help='random faults without the agents, or without this package\'s '
              'mirroring, to show what then differs')
-    faults.add_argument(
-        '--write', action='store_true',
-        help='write the table of outages of the documentation')
+    faults.add_argument('--write', action='store_true',
+                        help='write the table of outages of the documentation')
     return faults

@@ -78,9 +78,8 @@ class Relay:
             if self._server is None:
                 # Meanwhile, connections are refused.
                 _reset(there[1])
-            await asyncio.gather(
-                self._copy(reader, there[1], is_answer=False),
-                self._copy(there[0], writer, is_answer=True))
+            await asyncio.gather(self._copy(reader, there[1], is_answer=False),
+                                 self._copy(there[0], writer, is_answer=True))
         except OSError:
             # Closest to refusing a connection that has already been accepted.
             writer.close()

@@ -114,9 +114,8 @@ def broker(state: statefile.State) -> str:
             shutil.chown(folder / name, user)
     argv = [str(databases.which('epmd')), '-address', '127.0.0.1',
             '-port', str(epmd)]
-    state.start(processes.Process(
-        'epmd', argv, state.log('epmd'), {}, epmd, folder=str(folder),
-        user=user))
+    state.start(processes.Process('epmd', argv, state.log('epmd'), {}, epmd,
+                                  folder=str(folder), user=user))
     process = state.start(processes.Process(
         'rabbitmq', [str(RABBIT_PROGRAM)], state.log('rabbitmq'), environment,
         port, folder=str(folder), user=user))

@@ -27,10 +27,8 @@ VALUES = ('true', 'True', 'false', '8', '16', '7.5', 'sse sse2', '')
 OPERATORS = ('=', '<in>', '<all-in>', '==', '!=', '>=', '<=', 's==', 's!=',
              's<', 's<=', 's>', 's>=', '<or>')
 IMAGE: dict[str, tuple[Any, ...]] = {
-    'hw_machine_type': ('pc', 'q35', ''),
-    'hw_disk_bus': ('virtio', 'ide'),
-    'hw_boot_menu': (True, False),
-    'hw_cpu_sockets': (0, 2),
+    'hw_machine_type': ('pc', 'q35', ''), 'hw_disk_bus': ('virtio', 'ide'),
+    'hw_boot_menu': (True, False), 'hw_cpu_sockets': (0, 2),
     'traits_required': (['HW_CPU_X86_SSE'],)}
 OF_IMAGES = ('pc', 'q35', 'virtio', 'True', 'False', '2', '0', '')
 
@@ -186,8 +184,7 @@ def _spec() -> st.SearchStrategy[dict[str, Any]]:
         'project': st.sampled_from(TENANTS),
         'flavor': st.sampled_from(FLAVORS),
         'extra_specs': st.dictionaries(keys, _wanted(), max_size=3),
-        'zone': st.sampled_from(zones),
-        'image': st.one_of(st.none(), image)})
+        'zone': st.sampled_from(zones), 'image': st.one_of(st.none(), image)})
 
 
 def worlds(filters: abc.Iterable[str]) -> st.SearchStrategy[World]:
@@ -197,8 +194,7 @@ def worlds(filters: abc.Iterable[str]) -> st.SearchStrategy[World]:
         keys |= KEYS.get(name, {})
     aggregate = st.fixed_dictionaries({}, optional=keys)
     return st.builds(
-        World,
-        members=st.fixed_dictionaries(dict.fromkeys(HOSTS, WITHIN)),
+        World, members=st.fixed_dictionaries(dict.fromkeys(HOSTS, WITHIN)),
         metadata=st.fixed_dictionaries(dict.fromkeys(AGGREGATES, aggregate)),
         spec=_spec(), namespace=st.sampled_from((None, None, 'hw', '')),
         separator=st.sampled_from(('.', '_')))

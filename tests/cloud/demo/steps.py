@@ -235,9 +235,8 @@ def explain(scene: Scene) -> Outcome:
                                       availability_zone='az-a')
     if host != NO_HOST or scene.stock:
         return Outcome('explained', host, NO_HOST, [fault])
-    answer = json.loads(scene.manage(
-        OURS, 'scheduling', 'explain', '--server', 'gold-3', '-f', 'json',
-        status=1))
+    answer = json.loads(scene.manage(OURS, 'scheduling', 'explain', '--server',
+                                     'gold-3', '-f', 'json', status=1))
     cause = {one['asked_by']: one['condition'] for one in answer['conditions']
              if one['excluded']}
     evidence = [scene.shortened('%s requires: %s' % asked)

@@ -179,10 +179,7 @@ def shuffled(rows: abc.Sequence[table.Row], chance: random.Random
 # A relay that is killed refuses connections, a suspended one is silent.
 KINDS: dict[str, abc.Callable[
     [Disturbances, processes.Process, float], None]] = {
-        'worker-killed': Disturbances.kill_worker,
-        'killed': Disturbances.kill,
-        'paused': Disturbances.pause,
-        'refuses': Disturbances.kill,
-        'silent': Disturbances.pause,
-        'database-killed': Disturbances.kill,
+        'worker-killed': Disturbances.kill_worker, 'killed': Disturbances.kill,
+        'paused': Disturbances.pause, 'refuses': Disturbances.kill,
+        'silent': Disturbances.pause, 'database-killed': Disturbances.kill,
         'queue-killed': Disturbances.kill}

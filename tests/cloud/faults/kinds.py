@@ -17,11 +17,10 @@ from tests.cloud import sql
 
 # Tables that calls use.
 JOURNAL = 'dirty', 'ledger'
-TABLES = {
-    'journal-mysql': JOURNAL, 'journal-postgresql': JOURNAL,
-    'api-database': ('aggregates', 'aggregate_hosts'),
-    'cell': ('services', 'compute_nodes'),
-    'other-cell': ('services', 'compute_nodes')}
+TABLES = {'journal-mysql': JOURNAL, 'journal-postgresql': JOURNAL,
+          'api-database': ('aggregates', 'aggregate_hosts'),
+          'cell': ('services', 'compute_nodes'),
+          'other-cell': ('services', 'compute_nodes')}
 # Seconds; longer than anything that was begun before.
 LOCK_TIMEOUT = 10
 # Rows of a statement: with more, the server reads and locks the whole table.

@@ -56,9 +56,8 @@ class Part:
                 str.upper if row.kind == 'upper-case' else str)
             scene.silent = frozenset(scene.providers[host][:row.silent])
         for number, cell in enumerate(cells):
-            scene.create_hosts(
-                cell, self.bad[number::len(cells)],
-                table.MANY if row.kind == 'many-nodes' else 1)
+            scene.create_hosts(cell, self.bad[number::len(cells)],
+                               table.MANY if row.kind == 'many-nodes' else 1)
 
     def _create_aggregates(self) -> None:
         scene, row = self._scene, self._row

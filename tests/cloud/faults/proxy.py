@@ -33,8 +33,7 @@ FAILURE = _failure(500, 'Internal Server Error', 'it failed')
 CONFLICT = _failure(409, 'Conflict', 'another writer has changed the provider',
                     'placement.concurrent_update')
 ANSWERS: abc.Mapping[str, Answer] = {
-    '500': (500, JSON, FAILURE),
-    '409': (409, JSON, CONFLICT),
+    '500': (500, JSON, FAILURE), '409': (409, JSON, CONFLICT),
     'garbage': (200, HTML, b'<html>Welcome</html>'),
     'overloaded': (429, {**HTML, 'Retry-After': '1'}, PAGE),
     **{str(status): (status, HTML, PAGE) for status in (404, 406, 429, 503)}}

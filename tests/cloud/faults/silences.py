@@ -161,10 +161,9 @@ class Silence:
             self._lane.processes[name].check()
             process = psutil.Process(self._lane.processes[name].pid)
             with process.oneshot():
-                samples.append(Sample(
-                    at, process.memory_info().rss // 2 ** 20,
-                    process.num_fds(), process.num_threads(),
-                    len(process.net_connections())))
+                samples.append(Sample(at, process.memory_info().rss // 2 ** 20,
+                                      process.num_fds(), process.num_threads(),
+                                      len(process.net_connections())))
 
     def _call_often(self, host: str, stop: threading.Event) -> None:
         """Add a host to an aggregate and remove it, in turn."""

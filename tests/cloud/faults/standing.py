@@ -39,9 +39,8 @@ ADD, MIRRORED, DRAINED, FIRST_SYNC, LATER_SYNC, DELETE = (
     'add host', 'mirrored after it', 'drain', 'first full sync',
     'later full sync', 'delete service')
 # Of some rows.
-CORRECTED, RELOADED, ENDED = (
-    'full sync after the correction', 'reload after SIGHUP',
-    'end after SIGTERM')
+CORRECTED, RELOADED, ENDED = ('full sync after the correction',
+                              'reload after SIGHUP', 'end after SIGTERM')
 LINE = re.compile(r' (?:WARNING|ERROR|CRITICAL) nova_aggregate_mirror\.\S+ ')
 WORD = re.compile(r'[\w-]+')
 # What was not tried was not observed.
@@ -130,9 +129,9 @@ class _Measurer:
             if row.rows < len(healthy) and not row.locks:
                 # Many rows are retried all the time, few are not.
                 part.hand_over([], part.bad)
-            figures[LATER_SYNC] = max(self._sync(
-                self._hosts(table.SYNC, host))
-                for host in healthy[3:3 + ROUNDS])
+            hosts = [self._hosts(table.SYNC, host)
+                     for host in healthy[3:3 + ROUNDS]]
+            figures[LATER_SYNC] = max(map(self._sync, hosts))
             # Nova itself does not repeat a request that a backend refuses.
             figures[DELETE] = self._call(
                 self._scene.departure(part.leaving),
@@ -311,16 +310,12 @@ def limits(row: table.Row) -> Figures:
     first = sync + CELL_TIMEOUT * (row.kind in ('off', 'silent'))
     # Requests may be repeated, or take all their time.
     drain = LONG_DRAIN if row.is_called or row.silent else DRAIN
-    seconds = {
-        ADD: row.inline_timeout + CALL,
-        MIRRORED: LONG_DRAIN if row.is_called else 0.0,
-        DRAINED: math.inf if row.kind == 'table-locked' else drain,
-        FIRST_SYNC: first,
-        LATER_SYNC: sync,
-        DELETE: row.inline_timeout + CALL,
-        CORRECTED: sync,
-        RELOADED: RESTART,
-        ENDED: RESTART}
+    seconds = {ADD: row.inline_timeout + CALL,
+               MIRRORED: LONG_DRAIN if row.is_called else 0.0,
+               DRAINED: math.inf if row.kind == 'table-locked' else drain,
+               FIRST_SYNC: first, LATER_SYNC: sync,
+               DELETE: row.inline_timeout + CALL, CORRECTED: sync,
+               RELOADED: RESTART, ENDED: RESTART}
     return {name: limit * patience.FACTOR for name, limit in seconds.items()}
 
 

@@ -26,20 +26,18 @@ PARTIES: abc.Mapping[str, str] = {
     'cell': "The host's cell",
     'other-cell': 'Another cell'}
 """The parties of a call, as the documentation calls them."""
-OUTAGES: abc.Mapping[str, str] = {
-    'refuses': 'refuses',
-    'silent': 'accepts and is silent',
-    'middle': 'stops in mid-answer',
-    'locks': 'locks the table',
-    'returns': 'comes back'}
+OUTAGES: abc.Mapping[str, str] = {'refuses': 'refuses',
+                                  'silent': 'accepts and is silent',
+                                  'middle': 'stops in mid-answer',
+                                  'locks': 'locks the table',
+                                  'returns': 'comes back'}
 """The kinds of their outages, as the documentation calls them."""
 CALLS: abc.Mapping[str, str] = {
     'add': 'add host', 'remove': 'remove host', 'delete': 'delete aggregate',
     'service': 'delete service'}
 # Placement and keystone have no tables to lock, an SQLite file has no socket.
-IMPOSSIBLE = {
-    ('keystone', 'locks'), ('placement', 'locks'),
-    ('journal-sqlite', 'silent'), ('journal-sqlite', 'middle')}
+IMPOSSIBLE = {('keystone', 'locks'), ('placement', 'locks'),
+              ('journal-sqlite', 'silent'), ('journal-sqlite', 'middle')}
 
 INLINE_TIMEOUT, SHORT = 5.0, 2.5
 """Seconds of ``inline_timeout``, and of the selection ``pairs``."""

@@ -46,9 +46,8 @@ class StockNova(fixtures.Fixture):
             name: value.replace('controller-1.conf', 'stock.conf')
             for name, value in state.process('nova-api-1').environment.items()}
         _python, *argv = programs.waitress('nova.wsgi.osapi_compute', port, 2)
-        process = processes.Process(
-            NAME, [str(self._python), *argv], state.log(NAME), variables, port,
-            self.url)
+        process = processes.Process(NAME, [str(self._python), *argv],
+                                    state.log(NAME), variables, port, self.url)
         self.addCleanup(state.stop, process)
         state.start(process).wait_ready()
 
@@ -64,9 +63,8 @@ class StockNova(fixtures.Fixture):
 def environment(source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     """Create an environment without this package; return its Python."""
     target = folder / 'environment'
-    subprocess.run(
-        [source / 'python', '-m', 'venv', '--without-pip', target],
-        check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    subprocess.run([source / 'python', '-m', 'venv', '--without-pip', target],
+                   check=True, capture_output=True, stdin=subprocess.DEVNULL)
     packages, = source.parent.glob('lib/python*/site-packages')
     for path in packages.iterdir():
         if not re.search(PACKAGE, path.name):

@@ -23,18 +23,16 @@ class TestImages(base.TestCase):
 
     def test_new_server(self):
         """Nova gives a server with the image a host, if one was found."""
-        for image, possible in (
-                (servers.IMAGE, True),
-                (furnish.image(self.scene), True),
-                (furnish.image(self.scene, **FOREIGN), False)):
+        for image, possible in ((servers.IMAGE, True),
+                                (furnish.image(self.scene), True),
+                                (furnish.image(self.scene, **FOREIGN), False)):
             self.explain(possible, '--flavor', 'tiny', '--image', image)
 
     def test_rebuild(self):
         """Nova rebuilds the server with an image that its host can run."""
         server = servers.boot(self.scene, 'tiny')
-        for image, possible in (
-                (furnish.image(self.scene), True),
-                (furnish.image(self.scene, **FOREIGN), False)):
+        for image, possible in ((furnish.image(self.scene), True),
+                                (furnish.image(self.scene, **FOREIGN), False)):
             rebuild = servers.Move(
                 self.scene, server, 'rebuild', '--image', image,
                 action={'rebuild': {'imageRef': image}})

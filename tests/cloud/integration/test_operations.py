@@ -29,18 +29,17 @@ OPENSTACK = {
     'disable': 'openstack compute service set --disable '
                '--disable-reason test {host} nova-compute',
     'enable': 'openstack compute service set --enable {host} nova-compute'}
-NOVA = {
-    'list': 'nova aggregate-list',
-    'create': 'nova aggregate-create {name} {zone}',
-    'show': 'nova aggregate-show {name}',
-    'rename': 'nova aggregate-update --name {new} {name}',
-    'zone': 'nova aggregate-update --availability-zone {zone} {name}',
-    'tag': 'nova aggregate-set-metadata {name} ssd=true',
-    'untag': 'nova aggregate-set-metadata {name} ssd',
-    'add': 'nova aggregate-add-host {name} {host}',
-    'remove': 'nova aggregate-remove-host {name} {host}',
-    'delete': 'nova aggregate-delete {name}',
-    'images': 'nova aggregate-cache-images {name} {image}'}
+NOVA = {'list': 'nova aggregate-list',
+        'create': 'nova aggregate-create {name} {zone}',
+        'show': 'nova aggregate-show {name}',
+        'rename': 'nova aggregate-update --name {new} {name}',
+        'zone': 'nova aggregate-update --availability-zone {zone} {name}',
+        'tag': 'nova aggregate-set-metadata {name} ssd=true',
+        'untag': 'nova aggregate-set-metadata {name} ssd',
+        'add': 'nova aggregate-add-host {name} {host}',
+        'remove': 'nova aggregate-remove-host {name} {host}',
+        'delete': 'nova aggregate-delete {name}',
+        'images': 'nova aggregate-cache-images {name} {image}'}
 NODES = {'compute-1': {'compute-1'}, 'compute-3': {'compute-3'},
          'ironic-1': {'ironic-1-node-1', 'ironic-1-node-2',
                       'ironic-1-node-3'}}

@@ -44,17 +44,15 @@ DELETES_TOO = (
     'Nova first removes the host from its aggregates, and fails if that '
     'fails. It then deletes the resource provider, with and without this '
     'package, and fails at 401 and 503, and also when placement refuses '
-    'connections if the process has not called placement before. Deleting '
-    'the service again, when placement is available, completes the '
-    'deletion.')
+    'connections if the process has not called placement before. Deleting the '
+    'service again, when placement is available, completes the deletion.')
 # Why answers differ, by operation and situation.
-EXPLAINED = {
-    ('add host', 'a host'): ADDS_FIRST,
-    ('add host', 'a host with three nodes'): ADDS_FIRST,
-    ('remove host', 'a host'): REMOVES_LAST,
-    ('remove host', 'a host with three nodes'): REMOVES_LAST,
-    ('remove host', 'a host that is not there'): LOOKS_LATE,
-    ('delete a service', 'a host in an aggregate'): DELETES_TOO}
+EXPLAINED = {('add host', 'a host'): ADDS_FIRST,
+             ('add host', 'a host with three nodes'): ADDS_FIRST,
+             ('remove host', 'a host'): REMOVES_LAST,
+             ('remove host', 'a host with three nodes'): REMOVES_LAST,
+             ('remove host', 'a host that is not there'): LOOKS_LATE,
+             ('delete a service', 'a host in an aggregate'): DELETES_TOO}
 # Operations in which nova itself needs placement, and fails without it.
 OF_NOVA = {('delete a service', situation) for situation in (
     'a host in an aggregate', 'a host in no aggregate')}

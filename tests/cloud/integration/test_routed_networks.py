@@ -23,9 +23,8 @@ class TestAggregates(routed_case.TestCase):
     def test_made_by_neutron_and_mirrored(self):
         """The aggregate has the segment and all nodes of its hosts."""
         for segment in self.routed.segments:
-            self.assertEqual(
-                self.nodes(*segment.hosts) | {segment.id},
-                self.routed.members(self.uuid(segment)))
+            self.assertEqual(self.nodes(*segment.hosts) | {segment.id},
+                             self.routed.members(self.uuid(segment)))
 
     def test_deleted_by_neutron(self):
         """Neutron's deletion leaves nothing, and it never logs an error."""

@@ -20,10 +20,9 @@ def call(*argv: object, seconds: float = PATIENCE,
          ) -> 'subprocess.CompletedProcess[str]':
     """Run a command line to its end, with limits multiplied by a factor."""
     return subprocess.run(
-        [sys.executable, environment.TOP / 'tools' / 'cloud',
-         *map(str, argv)], capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, timeout=seconds,
-        env={**os.environ, patience.VARIABLE: str(factor)})
+        [sys.executable, environment.TOP / 'tools' / 'cloud', *map(str, argv)],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        timeout=seconds, env={**os.environ, patience.VARIABLE: str(factor)})
 
 
 def check(test: testtools.TestCase,

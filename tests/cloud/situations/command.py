@@ -17,10 +17,9 @@ from tests.cloud.situations import page
 from tests.cloud.situations import run
 
 INVALID = 2
-SITUATIONS = (
-    *resources.SITUATIONS, *aggregates.SITUATIONS, *filters.SITUATIONS,
-    *networks.SITUATIONS, *moves.SITUATIONS, *edges.SITUATIONS,
-    *moves.TOGETHER)
+SITUATIONS = (*resources.SITUATIONS, *aggregates.SITUATIONS,
+              *filters.SITUATIONS, *networks.SITUATIONS, *moves.SITUATIONS,
+              *edges.SITUATIONS, *moves.TOGETHER)
 """In the order of the table."""
 
 

@@ -48,9 +48,8 @@ class Filling:
         shuffled = choice.sample(OTHERS, len(OTHERS))
         near, far = (SOURCE, *shuffled[:3]), shuffled[3:]
         self.zones = [furnish.zone(at, *near), furnish.zone(at, *far)]
-        self._zone_of = {
-            **dict.fromkeys(near, self.zones[0]),
-            **dict.fromkeys(far, self.zones[1])}
+        self._zone_of = {**dict.fromkeys(near, self.zones[0]),
+                         **dict.fromkeys(far, self.zones[1])}
         hosts.disable(at, IRONIC)
         self.flavors = [self._flavor({}) for _number in range(3)]
         trait = hosts.custom_trait(at)

@@ -113,8 +113,7 @@ def user(at: scene.Scene, *roles: str) -> adapter.Adapter:
     name = account(at, 'member', *roles)
     return adapter.Adapter(
         at.cloud.new_session(name, name), service_type='compute',
-        endpoint_override=at.nova.get_endpoint(),
-        default_microversion='2.96')
+        endpoint_override=at.nova.get_endpoint(), default_microversion='2.96')
 
 
 def _act(at: scene.Scene, name: str, action: abc.Mapping[str, object]) -> None:

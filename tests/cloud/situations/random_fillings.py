@@ -162,9 +162,8 @@ class _Played:
             return servers.Create(
                 at, flavor, zone, values=filling.NO_NETWORK).make()
 
-        found = at.explain([
-            '--flavor', flavor, '--zone', zone,
-            '--project', at.nova.get_project_id(), '--count', 'all'])
+        found = at.explain(['--flavor', flavor, '--zone', zone, '--project',
+                            at.nova.get_project_id(), '--count', 'all'])
         trial.fitting, number = found.summary, found.document['count']
         outcome = create()
         while outcome.hosts and trial.created <= number:

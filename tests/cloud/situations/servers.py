@@ -196,9 +196,8 @@ def delete(at: scene.Scene, server: str) -> None:
     """Delete a server if it exists, and wait until its host has no more."""
     url = '/servers/%s' % server
     at.nova.delete(url, raise_exc=False)
-    at.wait_until(
-        lambda: at.nova.get(url, raise_exc=False).status_code == 404,
-        'nova has deleted %s' % server)
+    at.wait_until(lambda: at.nova.get(url, raise_exc=False).status_code == 404,
+                  'nova has deleted %s' % server)
 
 
 def _refusal(answer: Any) -> scene.Outcome:

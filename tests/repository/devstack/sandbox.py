@@ -18,21 +18,19 @@ PLUGIN = 'nova-aggregate-mirror'
 PATIENCE = patience.seconds(600)
 
 # Programs that DevStack's functions may really run: they work on files.
-TOOLS = (
-    'awk', 'basename', 'bash', 'cat', 'chmod', 'cmp', 'cp', 'cut', 'date',
-    'dirname', 'env', 'grep', 'head', 'hostname', 'install', 'kill', 'ls',
-    'mkdir', 'mkfifo', 'mktemp', 'mv', 'nproc', 'python3', 'rm', 'sed', 'seq',
-    'sort', 'tail', 'tee', 'timeout', 'touch', 'tr', 'uname', 'wc', 'which',
-    'whoami', 'xargs')
+TOOLS = ('awk', 'basename', 'bash', 'cat', 'chmod', 'cmp', 'cp', 'cut', 'date',
+         'dirname', 'env', 'grep', 'head', 'hostname', 'install', 'kill', 'ls',
+         'mkdir', 'mkfifo', 'mktemp', 'mv', 'nproc', 'python3', 'rm', 'sed',
+         'seq', 'sort', 'tail', 'tee', 'timeout', 'touch', 'tr', 'uname', 'wc',
+         'which', 'whoami', 'xargs')
 # Programs that would change the machine. Any other program is not found.
 PROGRAMS = (
     'a2dissite', 'a2ensite', 'curl', 'id', 'ip', 'iptables', 'iscsi-iname',
     'iscsiadm', 'lsb_release', 'mount', 'mysql', 'mysqldump', 'nvme', 'sleep',
     'sysctl', 'systemctl', 'systemd-tmpfiles', 'uwsgi', 'virsh')
 # Programs that pip installs next to nova.
-INSTALLED = (
-    'nova-aggregate-mirror-agent', 'nova-aggregate-mirror-manage',
-    'nova-aggregate-mirror-status', 'nova-manage', 'pip')
+INSTALLED = ('nova-aggregate-mirror-agent', 'nova-aggregate-mirror-manage',
+             'nova-aggregate-mirror-status', 'nova-manage', 'pip')
 ANSWERS = {
     'curl': 'echo 200',
     'id': 'echo stack',
@@ -142,9 +140,8 @@ class Sandbox(fixtures.Fixture):
         top = self.path / 'devstack'
         shutil.copytree(self._devstack, top,
                         ignore=shutil.ignore_patterns('.git', 'doc', 'tests'))
-        self._keep_inside(
-            top / 'stackrc', *top.glob('functions*'),
-            *(top / 'inc').rglob('*'), *(top / 'lib').rglob('*'))
+        self._keep_inside(top / 'stackrc', *top.glob('functions*'),
+                          *(top / 'inc').rglob('*'), *(top / 'lib').rglob('*'))
 
     def _keep_inside(self, *paths: pathlib.Path) -> None:
         """Make the paths in scripts lead into the folder."""

@@ -71,9 +71,8 @@ class TestStack(PluginTest):
                 [*pip, 'install', '-c', str(constraints), '-e',
                  '%s[agent,osc]' % self.sandbox.plugin],
                 played.phases['stack install'][-1])
-            self.assertEqual(
-                ['--', 'nova-aggregate-mirror'],
-                played.phases['stack install'][0][-2:])
+            self.assertEqual(['--', 'nova-aggregate-mirror'],
+                             played.phases['stack install'][0][-2:])
 
     def test_the_drop_in_says_all_that_differs_from_nova(self):
         self.play()
@@ -292,9 +291,8 @@ class TestUnstack(PluginTest):
 
     def test_clean_leaves_nova_without_the_package(self):
         """An entry point without its module would stop nova-api."""
-        for localrc, pip in (
-                ('', '%s/bin/pip' % VENV),
-                ('USE_VENV=True', 'opt/stack/nova.venv/bin/pip')):
+        for localrc, pip in (('', '%s/bin/pip' % VENV),
+                             ('USE_VENV=True', 'opt/stack/nova.venv/bin/pip')):
             self.play(localrc=localrc)
             for _twice in range(2):
                 played = self.play('clean', localrc)

@@ -28,10 +28,9 @@ class TestSmoke(testtools.TestCase):
 
     def smoke(self, failing=''):
         """Run the smoke test; return its exit status and output."""
-        done = subprocess.run(
-            [SMOKE], text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env={**self.environment, 'FAILING': failing})
+        done = subprocess.run([SMOKE], text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**self.environment, 'FAILING': failing})
         return done.returncode, done.stdout
 
     def test_it_passes_where_all_is_well(self):
@@ -67,12 +66,11 @@ class TestSmoke(testtools.TestCase):
 
     def test_each_failing_command_fails_the_test(self):
         """Its error is the last output, not what is concluded from it."""
-        for failing in (
-                '*compute service list*', '*token issue*', '*catalog show*',
-                '*aggregate create*', '*aggregate add*',
-                '*provider list*', '*provider show*',
-                '*provider aggregate list*', '*aggregate remove*',
-                '*/metrics'):
+        for failing in ('*compute service list*', '*token issue*',
+                        '*catalog show*', '*aggregate create*',
+                        '*aggregate add*', '*provider list*',
+                        '*provider show*', '*provider aggregate list*',
+                        '*aggregate remove*', '*/metrics'):
             (self.cloud / 'member').unlink(missing_ok=True)
             status, output = self.smoke(failing)
             self.assertNotEqual(0, status, failing)

@@ -23,14 +23,13 @@ TRACEBACK = 'Traceback (most recent call last)'
 
 # Text of a page to its replacement: paths outside of the cloud's directory,
 # and the locations of Python's environment and of this checkout.
-SUBSTITUTIONS = {
-    '/opt/nova': sys.prefix,
-    '~/admin-openrc': '$MIRROR_CLOUD/openrc',
-    '/opt/src/nova-aggregate-mirror': str(ROOT),
-    '/etc/nova': '$MIRROR_CLOUD',
-    '/etc/systemd/system': '$MIRROR_CLOUD',
-    '/var/lib/nova': '$MIRROR_CLOUD/state',
-    '/var/log/nova': '$MIRROR_CLOUD/log'}
+SUBSTITUTIONS = {'/opt/nova': sys.prefix,
+                 '~/admin-openrc': '$MIRROR_CLOUD/openrc',
+                 '/opt/src/nova-aggregate-mirror': str(ROOT),
+                 '/etc/nova': '$MIRROR_CLOUD',
+                 '/etc/systemd/system': '$MIRROR_CLOUD',
+                 '/var/lib/nova': '$MIRROR_CLOUD/state',
+                 '/var/log/nova': '$MIRROR_CLOUD/log'}
 
 
 class ExampleFailed(AssertionError):

@@ -29,9 +29,8 @@ class TestFaults(testtools.TestCase):
         """Every pair of party, fault, moment and call keeps the promise."""
         self.measure('pairs')
 
-    @testtools.skipUnless(
-        os.environ.get('AGGREGATE_MIRROR_TEST_ALL'),
-        'it measures time, and runs with ./tools/test all')
+    @testtools.skipUnless(os.environ.get('AGGREGATE_MIRROR_TEST_ALL'),
+                          'it measures time, and runs with ./tools/test all')
     def test_parts(self):
         """No bad part delays a healthy host."""
         self.measure('parts', seconds=LONGEST, factor=BUSY * patience.FACTOR)

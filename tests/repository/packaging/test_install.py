@@ -210,9 +210,8 @@ class TestInstallation(testtools.TestCase):
         content = json.loads(sbom.read_text())
         package = content['metadata']['component']
         self.assertEqual(PACKAGE, package['name'])
-        self.assertEqual(
-            hashlib.sha256(self.wheel.read_bytes()).hexdigest(),
-            package['hashes'][0]['content'])
+        self.assertEqual(hashlib.sha256(self.wheel.read_bytes()).hexdigest(),
+                         package['hashes'][0]['content'])
         setup = configparser.RawConfigParser()
         setup.read(ROOT / 'setup.cfg')
         texts = [(ROOT / 'requirements.txt').read_text(),

@@ -27,9 +27,8 @@ def not_in_zone(at: scene.Scene) -> Rounds:
     """The only host of the zone has no room."""
     zone = furnish.zone(at, OTHER)
     hosts.capacity(at, OTHER, 'VCPU', 1)
-    yield scene.Round(
-        furnish.creation(at, zone, vcpus=2), HOST, 'aggregate',
-        'not in zone ' + zone, ADD)
+    yield scene.Round(furnish.creation(at, zone, vcpus=2), HOST, 'aggregate',
+                      'not in zone ' + zone, ADD)
 
 
 def empty_zone(at: scene.Scene) -> Rounds:
@@ -41,18 +40,16 @@ def empty_zone(at: scene.Scene) -> Rounds:
     server = servers.boot(at, furnish.flavor(at), HOST, zone)
     servers.shelve(at, server)
     furnish.remove_host(at, zone, HOST)
-    yield scene.Round(
-        servers.Move(at, server, 'unshelve'),
-        HOST, 'aggregate', 'not in zone ' + zone, ADD)
+    yield scene.Round(servers.Move(at, server, 'unshelve'), HOST, 'aggregate',
+                      'not in zone ' + zone, ADD)
 
 
 def missing(at: scene.Scene) -> Rounds:
     """Drift: placement does not have the host in the zone."""
     zone = furnish.zone(at, HOST)
     hosts.member(at, HOST, furnish.uuid(at, zone), False)
-    yield scene.Round(
-        furnish.creation(at, zone), HOST, 'missing',
-        'in zone %s in nova but not in placement' % zone, SYNC)
+    yield scene.Round(furnish.creation(at, zone), HOST, 'missing',
+                      'in zone %s in nova but not in placement' % zone, SYNC)
 
 
 def pending(at: scene.Scene) -> Rounds:
@@ -64,10 +61,9 @@ def pending(at: scene.Scene) -> Rounds:
         furnish.add_host(at, zone, HOST)
     finally:
         at.cloud.start('placement')
-    yield scene.Round(
-        furnish.creation(at, zone), HOST, 'pending',
-        'in zone %s in nova but not yet in placement' % zone,
-        'the agent mirrors it', 'start the agent')
+    yield scene.Round(furnish.creation(at, zone), HOST, 'pending',
+                      'in zone %s in nova but not yet in placement' % zone,
+                      'the agent mirrors it', 'start the agent')
     at.later(at.cloud.kill, AGENT)
     at.cloud.start(AGENT)
     hosts.wait_member(at, hosts.provider(at, HOST), furnish.uuid(at, zone))
@@ -81,11 +77,10 @@ def stale(at: scene.Scene) -> Rounds:
     hosts.member(at, OTHER, furnish.uuid(at, zone), True)
     created = servers.Create(
         at, furnish.flavor(at), zone, explained=['--for', 'create'])
-    yield scene.Round(
-        created, HOST, 'acceptable', 'acceptable', '',
-        SYNC + ' --prune', wrong=OTHER,
-        summary='finds 2 of 6 compute nodes',
-        note='nova does not: ' + OTHER)
+    yield scene.Round(created, HOST, 'acceptable', 'acceptable', '',
+                      SYNC + ' --prune', wrong=OTHER,
+                      summary='finds 2 of 6 compute nodes',
+                      note='nova does not: ' + OTHER)
 
 
 def guarded(at: scene.Scene) -> Rounds:
@@ -94,10 +89,9 @@ def guarded(at: scene.Scene) -> Rounds:
     hosts.capacity(at, OTHER, 'VCPU', 1)
     hosts.member(at, HOST, furnish.uuid(at, zone), True)
     wanted = furnish.creation(at, zone, vcpus=2)
-    yield scene.Round(
-        wanted, HOST, 'filter',
-        'in other aggregates in nova than in placement', SYNC,
-        SYNC + ' --prune')
+    yield scene.Round(wanted, HOST, 'filter',
+                      'in other aggregates in nova than in placement', SYNC,
+                      SYNC + ' --prune')
     yield scene.Round(wanted, HOST, 'aggregate', 'not in zone ' + zone, ADD)
 
 
@@ -106,9 +100,8 @@ def stale_forbidden(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     foreign = furnish.aggregate(at, OTHER, filter_tenant_id=FOREIGN)
     hosts.member(at, HOST, furnish.uuid(at, foreign), True)
-    yield scene.Round(
-        furnish.creation(at, zone), HOST, 'stale',
-        'in an aggregate in placement but not in nova', SYNC)
+    yield scene.Round(furnish.creation(at, zone), HOST, 'stale',
+                      'in an aggregate in placement but not in nova', SYNC)
 
 
 def default_zone(at: scene.Scene) -> Rounds:
@@ -118,9 +111,8 @@ def default_zone(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     yield scene.Round(
         servers.Create(at, furnish.requiring(at, name), 'nova'), HOST,
-        'forbidden',
-        'in an aggregate that excludes zone nova', 'remove the host from it',
-        'remove the host from the zone')
+        'forbidden', 'in an aggregate that excludes zone nova',
+        'remove the host from it', 'remove the host from the zone')
     furnish.remove_host(at, zone, HOST)
 
 
@@ -173,9 +165,8 @@ def _foreign(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     """The host's aggregate is for another tenant."""
     zone = furnish.zone(at, HOST)
     name = furnish.aggregate(at, HOST, filter_tenant_id=FOREIGN)
-    yield scene.Round(
-        furnish.creation(at, zone), HOST, kind, reason, step,
-        'remove the host from the aggregate')
+    yield scene.Round(furnish.creation(at, zone), HOST, kind, reason, step,
+                      'remove the host from the aggregate')
     furnish.remove_host(at, name, HOST)
 
 
@@ -210,10 +201,9 @@ def extra_spec_filter(at: scene.Scene) -> Rounds:
     furnish.aggregate(at, OTHER, **{key: 'fast'})
     name = furnish.aggregate(at, HOST)
     hosts.disable(at, OTHER)
-    yield scene.Round(
-        _fast(at, key), HOST, 'filter',
-        'without an aggregate that matches the flavor', SHOW,
-        _SET % (key, name))
+    yield scene.Round(_fast(at, key), HOST, 'filter',
+                      'without an aggregate that matches the flavor', SHOW,
+                      _SET % (key, name))
 
 
 def _image(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
@@ -247,10 +237,9 @@ def two_rules(at: scene.Scene) -> Rounds:
     # This host keeps the query from forbidding the second aggregate.
     furnish.aggregate(at, OTHER, filter_tenant_id=project)
     name = furnish.aggregate(at, OTHER, HOST, filter_tenant_id=FOREIGN)
-    yield scene.Round(
-        furnish.creation(at, zone), HOST, 'filter',
-        'in aggregates that exclude the request', SHOW,
-        'remove the host from the aggregate')
+    yield scene.Round(furnish.creation(at, zone), HOST, 'filter',
+                      'in aggregates that exclude the request', SHOW,
+                      'remove the host from the aggregate')
     furnish.remove_host(at, name, HOST)
 
 

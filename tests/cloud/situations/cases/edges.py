@@ -88,10 +88,9 @@ def missing_image(at: scene.Scene) -> Rounds:
     images = at.cloud.rest('image')
     [image] = images.get('/v2/images?name=%s-shelved' % name).json()['images']
     images.delete('/v2/images/%s' % image['id'])
-    yield scene.Round(
-        Lost(at, server, 'unshelve'), '',
-        refusal='status ERROR', summary=FOUND, looked='image',
-        action='none: the image is lost', is_final=True)
+    yield scene.Round(Lost(at, server, 'unshelve'), '', refusal='status ERROR',
+                      summary=FOUND, looked='image',
+                      action='none: the image is lost', is_final=True)
 
 
 def full_network(at: scene.Scene) -> Rounds:
@@ -147,10 +146,9 @@ def name_conflict(at: scene.Scene) -> Rounds:
         'name': name}).json()['uuid']
     at.later(at.placement.delete, '/resource_providers/%s' % other,
              raise_exc=False)
-    yield scene.Round(
-        furnish.creation(at, zone), SOURCE, 'no_provider',
-        'without a resource provider',
-        'openstack resource provider set --name')
+    yield scene.Round(furnish.creation(at, zone), SOURCE, 'no_provider',
+                      'without a resource provider',
+                      'openstack resource provider set --name')
     hosts.restart(at, SOURCE)
     hosts.wait_member(at, own, furnish.uuid(at, zone))
 
@@ -160,10 +158,9 @@ def pinned(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, SOURCE)
     furnish.zone(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    yield scene.Round(
-        servers.Move(at, server, 'migrate'), HOST,
-        'aggregate', 'not in zone ' + zone, 'unpin the server from its zone',
-        'unpin the server', anywhere=True)
+    yield scene.Round(servers.Move(at, server, 'migrate'), HOST, 'aggregate',
+                      'not in zone ' + zone, 'unpin the server from its zone',
+                      'unpin the server', anywhere=True)
     servers.shelve(at, server)
     at.nova.post('/servers/%s/action' % server, json={
         'unshelve': {'availability_zone': None}})
@@ -177,10 +174,9 @@ def affinity_move(at: scene.Scene) -> Rounds:
     server, _other = (servers.boot(
         at, wanted, SOURCE, 'nova:' + SOURCE, hints={'group': group})
         for _number in range(2))
-    yield scene.Round(
-        servers.Move(at, server, 'migrate'), HOST,
-        'filter', 'not the host of the server group', action='none',
-        is_final=True)
+    yield scene.Round(servers.Move(at, server, 'migrate'), HOST, 'filter',
+                      'not the host of the server group', action='none',
+                      is_final=True)
 
 
 def different_host_move(at: scene.Scene) -> Rounds:
@@ -277,10 +273,9 @@ SITUATIONS = (
                   'resource class CUSTOM_TYPO',
                   'openstack resource class create CUSTOM_TYPO')),
     Situation('unknown-trait', 'The flavor has a trait that placement lacks',
-              lambda at: _typo(
-                  at, {'trait:CUSTOM_TYPO': 'required'},
-                  'placement has no trait CUSTOM_TYPO',
-                  'openstack trait create CUSTOM_TYPO')),
+              lambda at: _typo(at, {'trait:CUSTOM_TYPO': 'required'},
+                               'placement has no trait CUSTOM_TYPO',
+                               'openstack trait create CUSTOM_TYPO')),
     Situation('no-policy', 'The flavor has numbered groups and no policy',
               lambda at: _typo(
                   at, {'resources1:VCPU': '1', 'resources2:MEMORY_MB': '1'},

@@ -102,10 +102,9 @@ def same_host(at: scene.Scene) -> Rounds:
     zone, wanted = furnish.zone(at, HOST), furnish.flavor(at)
     elsewhere = servers.boot(at, wanted, OTHER, 'nova:' + OTHER)
     yield scene.Round(
-        servers.Create(at, wanted, zone, hints={'same_host': elsewhere}),
-        HOST, 'filter', 'without the server to join',
-        'change the hint same_host', 'create the server without the hint',
-        servers.Create(at, wanted, zone))
+        servers.Create(at, wanted, zone, hints={'same_host': elsewhere}), HOST,
+        'filter', 'without the server to join', 'change the hint same_host',
+        'create the server without the hint', servers.Create(at, wanted, zone))
 
 
 def hint(at: scene.Scene) -> Rounds:

@@ -35,9 +35,8 @@ def _leave(at: scene.Scene, operation: str) -> Rounds:
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     if operation == 'evacuate':
         hosts.lose(at, SOURCE)
-    yield scene.Round(
-        servers.Move(at, server, operation), HOST, 'aggregate',
-        'not in zone ' + zone, ADD)
+    yield scene.Round(servers.Move(at, server, operation), HOST, 'aggregate',
+                      'not in zone ' + zone, ADD)
 
 
 def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
@@ -49,9 +48,8 @@ def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.disable(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    yield scene.Round(
-        move(at, server, 'live-migrate'), HOST, 'disabled', 'disabled', ENABLE,
-        note=note)
+    yield scene.Round(move(at, server, 'live-migrate'), HOST, 'disabled',
+                      'disabled', ENABLE, note=note)
 
 
 def resize(at: scene.Scene, move: type[servers.Move] = servers.Move,

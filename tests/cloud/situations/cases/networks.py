@@ -22,12 +22,11 @@ def other_segment(at: scene.Scene) -> Rounds:
     host = min(second.hosts)
     zone, wanted = furnish.zone(at, host), furnish.flavor(at)
     port, another = network.port(first), network.port(second)
-    yield scene.Round(
-        _create(at, wanted, zone, port), host, 'aggregate',
-        'not in an aggregate for segments of the networks',
-        'or a port or network of its segment',
-        'use a port of the segment of the host',
-        _create(at, wanted, zone, another))
+    yield scene.Round(_create(at, wanted, zone, port), host, 'aggregate',
+                      'not in an aggregate for segments of the networks',
+                      'or a port or network of its segment',
+                      'use a port of the segment of the host',
+                      _create(at, wanted, zone, another))
 
 
 def full(at: scene.Scene) -> Rounds:
@@ -46,10 +45,9 @@ def full(at: scene.Scene) -> Rounds:
             rest = sorted(each.hosts - {host})
             hosts.disable(at, *rest)
     port = network.port()
-    yield scene.Round(
-        _create(at, wanted, '', port), host, 'resources',
-        'cannot provide 1 ' + ADDRESS, 'shared with it',
-        'delete a server of the segment')
+    yield scene.Round(_create(at, wanted, '', port), host, 'resources',
+                      'cannot provide 1 ' + ADDRESS, 'shared with it',
+                      'delete a server of the segment')
     servers.delete(at, others[0])
 
 
@@ -61,9 +59,8 @@ def full_by_count(at: scene.Scene) -> Rounds:
     zone, wanted = furnish.zone(at, host), furnish.flavor(at)
     port = network.port()
     failure = 'no segment of network %s has enough free addresses' % network.id
-    yield scene.Round(
-        _create(at, wanted, zone, port), '', summary=failure, takes=host,
-        action='delete a port of the segment')
+    yield scene.Round(_create(at, wanted, zone, port), '', summary=failure,
+                      takes=host, action='delete a port of the segment')
     network.delete_port(ports[0][0])
 
 

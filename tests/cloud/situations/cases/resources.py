@@ -23,10 +23,9 @@ def _full(at: scene.Scene, resource: str, amount: int, **flavor: int
     hosts.capacity(at, HOST, resource, amount)
     wanted = furnish.flavor(at, **flavor)
     other = servers.boot(at, wanted, HOST, zone)
-    yield scene.Round(
-        servers.Create(at, wanted, zone), HOST, 'resources',
-        'have fewer than %d %s free' % (amount, resource),
-        'delete or move servers', 'delete the other server')
+    yield scene.Round(servers.Create(at, wanted, zone), HOST, 'resources',
+                      'have fewer than %d %s free' % (amount, resource),
+                      'delete or move servers', 'delete the other server')
     servers.delete(at, other)
 
 
@@ -34,11 +33,10 @@ def max_unit(at: scene.Scene) -> Rounds:
     """The host has as many, but not for one server."""
     large, smaller = (furnish.flavor(at, vcpus=number)
                       for number in (1001, 1000))
-    yield scene.Round(
-        servers.Create(at, large), HOST, 'max_unit',
-        'allow at most 1000 VCPU', 'use a smaller flavor',
-        'create the server with a smaller flavor',
-        servers.Create(at, smaller, 'nova:' + HOST))
+    yield scene.Round(servers.Create(at, large), HOST, 'max_unit',
+                      'allow at most 1000 VCPU', 'use a smaller flavor',
+                      'create the server with a smaller flavor',
+                      servers.Create(at, smaller, 'nova:' + HOST))
 
 
 def no_inventory(at: scene.Scene) -> Rounds:
@@ -66,9 +64,8 @@ def of_child(at: scene.Scene) -> Rounds:
 def trait(at: scene.Scene) -> Rounds:
     name = hosts.custom_trait(at)
     wanted = furnish.requiring(at, name)
-    yield scene.Round(
-        servers.Create(at, wanted), HOST, 'trait', 'without trait ' + name,
-        TRAIT, 'set the trait')
+    yield scene.Round(servers.Create(at, wanted), HOST, 'trait',
+                      'without trait ' + name, TRAIT, 'set the trait')
     _set_trait(at, hosts.provider(at, HOST), name)
     at.later(hosts.drop_trait, at, HOST, name)
 
@@ -78,10 +75,9 @@ def forbidden_trait(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.add_trait(at, HOST, name)
     wanted = furnish.flavor(at, specs={'trait:' + name: 'forbidden'})
-    yield scene.Round(
-        servers.Create(at, wanted, zone), HOST, 'trait',
-        'with the forbidden trait ' + name, 'remove the trait if it is wrong',
-        'remove the trait')
+    yield scene.Round(servers.Create(at, wanted, zone), HOST, 'trait',
+                      'with the forbidden trait ' + name,
+                      'remove the trait if it is wrong', 'remove the trait')
     hosts.drop_trait(at, HOST, name)
 
 
@@ -91,10 +87,9 @@ def group_trait(at: scene.Scene) -> Rounds:
     child = hosts.child(at, HOST, resource, 1)
     wanted = furnish.flavor(at, specs={
         'resources1:' + resource: '1', 'trait1:' + name: 'required'})
-    yield scene.Round(
-        servers.Create(at, wanted), HOST, 'group',
-        'cannot meet request group 1', GROUP,
-        'set the trait on the provider below the host')
+    yield scene.Round(servers.Create(at, wanted), HOST, 'group',
+                      'cannot meet request group 1', GROUP,
+                      'set the trait on the provider below the host')
     _set_trait(at, child, name)
 
 
@@ -105,10 +100,9 @@ def isolated_groups(at: scene.Scene) -> Rounds:
     wanted = furnish.flavor(at, specs={
         'resources1:' + resource: '1', 'resources2:' + resource: '1',
         'group_policy': 'isolate'})
-    yield scene.Round(
-        servers.Create(at, wanted), HOST, 'group',
-        'cannot meet request group 2', GROUP,
-        'add another provider below the host')
+    yield scene.Round(servers.Create(at, wanted), HOST, 'group',
+                      'cannot meet request group 2', GROUP,
+                      'add another provider below the host')
     hosts.child(at, HOST, resource, 2)
 
 
@@ -151,17 +145,15 @@ def disabled(at: scene.Scene) -> Rounds:
 def forced_down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.force_down(at, HOST)
-    yield scene.Round(
-        furnish.creation(at, zone), HOST, 'down', 'forced down',
-        'openstack compute service set --up')
+    yield scene.Round(furnish.creation(at, zone), HOST, 'down', 'forced down',
+                      'openstack compute service set --up')
 
 
 def down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.kill(at, HOST)
-    yield scene.Round(
-        furnish.creation(at, zone), HOST, 'down', 'down',
-        'start nova-compute on the host', 'start nova-compute')
+    yield scene.Round(furnish.creation(at, zone), HOST, 'down', 'down',
+                      'start nova-compute on the host', 'start nova-compute')
     hosts.start(at, HOST)
 
 
@@ -169,10 +161,9 @@ def left_over(at: scene.Scene) -> Rounds:
     """Placement has the trait of a disabled host that is enabled."""
     zone = furnish.zone(at, HOST)
     hosts.add_trait(at, HOST, DISABLED)
-    yield scene.Round(
-        furnish.creation(at, zone), HOST, 'trait',
-        'disabled in placement but not in nova', RESTART,
-        'restart nova-compute')
+    yield scene.Round(furnish.creation(at, zone), HOST, 'trait',
+                      'disabled in placement but not in nova', RESTART,
+                      'restart nova-compute')
     hosts.restart(at, HOST)
     at.wait_until(lambda: DISABLED not in hosts.traits(at, HOST),
                   'nova-compute has removed the trait')
@@ -196,11 +187,10 @@ def cell_down(at: scene.Scene) -> Rounds:
     # Nova tries its first connection to a database for minutes.
     servers.boot(at, furnish.flavor(at), HOST, zone)
     database.fail('refuses')
-    yield scene.Round(
-        furnish.creation(at, zone), '', takes=HOST,
-        summary='finds 0 of 0 hosts: nova shows no compute node',
-        note='; its hosts are not explained',
-        action='start the database of the cell')
+    yield scene.Round(furnish.creation(at, zone), '', takes=HOST,
+                      summary='finds 0 of 0 hosts: nova shows no compute node',
+                      note='; its hosts are not explained',
+                      action='start the database of the cell')
     database.forward()
 
 
