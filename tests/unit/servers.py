@@ -32,6 +32,7 @@ PATIENCE = patience.seconds(60)
 # Between two bytes of a trickle: much shorter than any read timeout.
 PAUSE = 0.1
 VERSIONS = {'versions': [documents.placement_version()]}
+DISCOVERY = json.dumps(VERSIONS).encode()
 Answer = tuple[int, Any]
 """A status, and an object or the bytes of a body."""
 
@@ -171,6 +172,14 @@ class Server(fixtures.Fixture):
                 raise OSError('the client has closed')
             text += piece
         return text
+
+    def answer(self, client: socket.socket, body: bytes,
+               status: str = '200 OK') -> None:
+        """Send a response with a JSON document."""
+        client.sendall(
+            b'HTTP/1.1 %s\r\nContent-Type: application/json\r\n'
+            b'Content-Length: %d\r\n\r\n%s' % (
+                status.encode(), len(body), body))
 
     def trickle(self, client: socket.socket, text: bytes) -> None:
         """Send a byte at a time, with a pause before each."""

@@ -12,7 +12,6 @@ from testtools import matchers
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
-from nova_aggregate_mirror.placement import client
 from tests.unit import servers
 
 
@@ -60,13 +59,6 @@ class CredentialsTestCase(servers.LoopbackTestCase):
             self.assertThat(str(error), matchers.MatchesRegex(
                 r'\[placement\] %s in %s is "%s": set it to %s$' % (
                     name, path, text, expected)))
-
-    def test_client_says_it_too(self) -> None:
-        """A call without credentials raises the same permanent error."""
-        placement = client.Client(servers.make_conf())
-        error = self.assertRaises(exceptions.MissingCredentials,
-                                  placement.providers)
-        self.assertIn('[placement] has no auth_type', str(error))
 
     def test_complete_section(self) -> None:
         """Complete credentials pass without any request."""

@@ -2,8 +2,8 @@
 """The report client against a real placement and scripted keystones."""
 
 from collections import abc
+from concurrent import futures
 import gc
-import json
 import os
 import socket
 import struct
@@ -28,6 +28,12 @@ from tests.unit import servers
 PROVIDER = uuidutils.generate_uuid()
 AGGREGATE = uuidutils.generate_uuid()
 PATH = '/resource_providers/%s/aggregates' % PROVIDER
+
+
+def client_of(url: str) -> client.Client:
+    """Return a client that needs no token."""
+    return client.Client(servers.make_conf(
+        auth_type='none', endpoint_override=url))
 
 
 class PlacementTestCase(servers.LoopbackTestCase):
@@ -59,23 +65,18 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.placement.requests.clear()
 
     def test_written_aggregates_are_read_back(self) -> None:
-        """With a new generation; the last one may be written no more."""
+        """With a new generation, even if they are the same.
+
+        A PUT of them invalidates every older write.
+        """
         provider = self.client.get(PROVIDER)
         self.assertEqual(client.Provider(PROVIDER, frozenset(), 0), provider)
-        self.client.put(provider, frozenset({AGGREGATE}))
-        self.assertRaises(exceptions.GenerationConflict, self.client.put,
-                          provider, frozenset())
-        written = self.client.get(PROVIDER)
-        self.assertEqual({AGGREGATE}, written.aggregates)
-        self.client.put(written, frozenset())
-        self.assertEqual(frozenset(), self.placement.aggregates(PROVIDER))
-
-    def test_write_that_changes_nothing_raises_the_generation(self) -> None:
-        """A PUT of the same aggregates invalidates every older write."""
-        before = self.client.get(PROVIDER)
-        self.client.put(before, before.aggregates)
-        self.assertGreater(
-            self.client.get(PROVIDER).generation, before.generation)
+        for aggregates in {AGGREGATE}, {AGGREGATE}, set():
+            self.client.put(provider, frozenset(aggregates))
+            self.assertRaises(exceptions.GenerationConflict, self.client.put,
+                              provider, frozenset())
+            provider = self.client.get(PROVIDER)
+            self.assertEqual(aggregates, provider.aggregates)
 
     def test_failed_attempts_leave_no_connection(self) -> None:
         """The agent probes an unavailable placement every second."""
@@ -181,7 +182,10 @@ class PlacementTestCase(servers.LoopbackTestCase):
              for sent in self.placement.requests])
 
     def test_configured_retries_are_not_made(self) -> None:
-        """Retries in [placement] do not multiply the load of an outage."""
+        """Retries in [placement] do not multiply the load of an outage.
+
+        After one answer per backend, the last one is the error.
+        """
         self.client = client.Client(self.make_conf(
             connect_retries=3, status_code_retries=3))
         self.warm_up()
@@ -223,16 +227,13 @@ class PlacementTestCase(servers.LoopbackTestCase):
                           provider, frozenset({AGGREGATE}))
         self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
 
-    def test_request_timeout_holds_outside_of_a_deadline(self) -> None:
-        """A full sync does not wait indefinitely for a request."""
-        placement = client.Client(self.conf, request_timeout=0.5)
+    def test_request_timeout(self) -> None:
+        """A full sync has it; inside of a deadline, only that applies."""
         self.placement.hang()
+        placement = client.Client(self.conf, request_timeout=0.5)
         self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
-
-    def test_deadline_replaces_the_request_timeout(self) -> None:
-        """Inside of a deadline, only the deadline applies."""
+        self.placement.recover()
         placement = client.Client(self.conf, request_timeout=0)
-        self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
         with deadline.within(servers.PATIENCE):
             self.assertEqual({PROVIDER}, placement.providers())
 
@@ -245,17 +246,9 @@ class PlacementTestCase(servers.LoopbackTestCase):
 
     def test_threads_share_one_client(self) -> None:
         """Many threads that start together connect once."""
-        found: list[frozenset[str]] = []
-
-        def ask() -> None:
-            found.append(self.client.providers())
-
-        threads = [threading.Thread(target=ask) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(servers.PATIENCE)
-        self.assertEqual([{PROVIDER}] * 8, found)
+        with futures.ThreadPoolExecutor(8) as pool:
+            found = [pool.submit(self.client.providers) for _ in range(8)]
+        self.assertEqual([{PROVIDER}] * 8, [each.result() for each in found])
         self.assertEqual(1, [sent.path for sent in self.placement.requests]
                          .count('/'))
 
@@ -295,12 +288,8 @@ class KeptConnectionTestCase(servers.LoopbackTestCase):
 def _keeps_open(server: servers.Server, connected: socket.socket) -> None:
     while True:
         path = server.request(connected).split()[1]
-        answer = (servers.VERSIONS if path == b'/'
-                  else {'resource_providers': []})
-        body = json.dumps(answer).encode()
-        connected.sendall(
-            b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
-            b'Content-Length: %d\r\n\r\n%s' % (len(body), body))
+        server.answer(connected, servers.DISCOVERY if path == b'/'
+                      else b'{"resource_providers": []}')
 
 
 class KeystoneTestCase(servers.LoopbackTestCase):
@@ -309,6 +298,9 @@ class KeystoneTestCase(servers.LoopbackTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.cloud = self.useFixture(servers.Cloud())
+        self.connect()
+
+    def connect(self) -> None:
         self.client = client.Client(servers.make_conf(
             **self.cloud.account(region_name='R')))
 
@@ -417,8 +409,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
             self.cloud.grant(self.cloud.url)
             self.cloud.answers['/resource_providers'] = (
                 200, {'resource_providers': []})
-            self.client = client.Client(servers.make_conf(
-                **self.cloud.account(region_name='R')))
+            self.connect()
             self.client.providers()
             moved = self.move()
             self.cloud.answers['/resource_providers'] = answer
@@ -494,7 +485,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
             self.assertRaises(exceptions.Retriable, self.client.providers)
 
     def test_nonsense_of_discovery(self) -> None:
-        """Any malformed version response is an error of this package."""
+        """It is an error of this package, too."""
         for body in (b'', b'<html>', [], {}, {'versions': 3},
                      {'versions': [3]}, {'versions': [{'id': []}]}):
             self.cloud.answers['/'] = (200, body)
@@ -507,8 +498,7 @@ class MalformedAnswerTestCase(servers.LoopbackTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.cloud = self.useFixture(servers.Cloud())
-        self.client = client.Client(servers.make_conf(
-            auth_type='none', endpoint_override=self.cloud.url))
+        self.client = client_of(self.cloud.url)
 
     def assert_malformed(self, path: str, bodies: abc.Iterable[Any],
                          call: Any, *args: Any) -> None:
@@ -601,9 +591,7 @@ class MalformedAnswerTestCase(servers.LoopbackTestCase):
 
     def test_secrets_stay_out_of_messages(self) -> None:
         """No password or token is in a message."""
-        self.client = client.Client(servers.make_conf(
-            auth_type='none', endpoint_override='http://nova:s3@cret@' +
-            self.cloud.host))
+        self.client = client_of('http://nova:s3@cret@' + self.cloud.host)
         self.cloud.answers['/resource_providers'] = (400, {'errors': [{
             'status': 400, 'detail': "'password': 's3cret'; "
             'see http://nova:s3@cret@placement/doc'}]})
@@ -622,18 +610,14 @@ class BodyTestCase(servers.LoopbackTestCase):
                       answer: bytes, reset: bool = False) -> None:
         def script(server: servers.Server, client: socket.socket) -> None:
             while server.request(client).startswith(b'GET / '):
-                body = json.dumps(servers.VERSIONS).encode()
-                client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: %d'
-                               b'\r\n\r\n%s' % (len(body), body))
+                server.answer(client, servers.DISCOVERY)
             if reset:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                   struct.pack('ii', 1, 0))
             client.sendall(answer)
 
         server = self.useFixture(servers.Server(script))
-        placement = client.Client(servers.make_conf(
-            auth_type='none', endpoint_override=server.url))
-        self.assertRaises(expected, placement.providers)
+        self.assertRaises(expected, client_of(server.url).providers)
 
     def test_what_is_no_answer_of_placement(self) -> None:
         """It is not parsed, and an error of placement, not of this package."""
@@ -665,15 +649,12 @@ class BodyTestCase(servers.LoopbackTestCase):
         cloud.answers['/resource_providers'] = 302, b''
         cloud.answers['/new/providers'] = 200, {'resource_providers': []}
         cloud.headers['Location'] = '/new/providers'
-        placement = client.Client(servers.make_conf(
-            auth_type='none', endpoint_override=cloud.url))
-        self.assertEqual(frozenset(), placement.providers())
+        self.assertEqual(frozenset(), client_of(cloud.url).providers())
 
     def test_redirect_that_cannot_be_followed(self) -> None:
         """What was answered comes first, not that nothing can be asked."""
         cloud = self.useFixture(servers.Cloud())
-        placement = client.Client(servers.make_conf(
-            auth_type='none', endpoint_override=cloud.url))
+        placement = client_of(cloud.url)
         placement.providers()
         cloud.answers['/resource_providers'] = 302, {}
         for location in 'ftp://elsewhere/', 'http://[', '//[', 'x:y':
@@ -691,8 +672,7 @@ class BodyTestCase(servers.LoopbackTestCase):
         for status in 503, 404, 401:
             cloud.answers['/'] = status, b''
             error = self.assertRaises(
-                exceptions.MirrorError, client.Client(servers.make_conf(
-                    auth_type='none', endpoint_override=cloud.url)).providers)
+                exceptions.MirrorError, client_of(cloud.url).providers)
             self.assertEqual('GET /', error.failure.occasion)
             self.assertEqual(0, cloud.count('/resource_providers'))
 

@@ -70,20 +70,6 @@ class TestConfigured(servers.LoopbackTestCase):
         self.assertLess(counts[-1] - counts[0], 5)
 
 
-class TestErrors(testtools.TestCase):
-
-    def test_programming_error(self) -> None:
-        """It is not reported as a malformed response."""
-        for error in (TypeError(), AttributeError(), KeyError(),
-                      AssertionError()):
-            slot = connection.Slot(
-                mock.Mock(side_effect=error), mock.Mock(),
-                lambda: servers.PATIENCE)
-            placement = client.Client(lambda: slot)
-            self.assertIs(error, self.assertRaises(
-                type(error), placement.providers))
-
-
 class TestBound(testtools.TestCase):
 
     def test_tls_settings_are_kept(self) -> None:
