@@ -185,14 +185,6 @@ class TestPlacement(ChecksTest):
             placement.endpoint, FAILURE, ('correct the clock of this host',),
             servers.make_conf(**self.cloud.account(cafile=path)))
 
-    def test_service_that_is_not_in_the_catalog(self) -> None:
-        """No line of nova.conf is to be set."""
-        self.cloud.grant()
-        [(_code, text)] = self.find(
-            placement.endpoint, servers.make_conf(**self.cloud.account()))
-        self.assertIn('placement is not in the catalog', text)
-        self.assertNotIn('\n', text)
-
     def test_endpoint_that_is_not_placement(self) -> None:
         """The URL is corrected where it was read."""
         self.cloud.answers['/'] = (404, {})
@@ -440,16 +432,6 @@ class TestDrift(doubles.TestCase):
                 *['map it'] * checks.NAMES, '', source.RESTART,
                 result.NO_PROVIDER]],
             [(finding.code, finding.problem.step) for finding in findings])
-
-    def test_cell_that_is_silent(self):
-        """The failure of its database, with its step."""
-        self.cloud({'zone': {'h1'}}, n2=set())
-        self.nova.silent = {'h1'}
-        silent, = (finding for finding in self.find()
-                   if finding.problem.failure)
-        self.assertEqual(
-            (checks.Code.WARNING, doubles.SILENT.key, doubles.SILENT.step),
-            (silent.code, silent.problem.key, silent.problem.failure.step))
 
     def test_removals_that_are_refused(self):
         """The step of the brake, with its commands, unless it would write."""

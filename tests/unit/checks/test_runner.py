@@ -37,14 +37,11 @@ class TestRows(testtools.TestCase):
                 in runner.run(None, rows).values()]
 
     def test_worst_finding_is_the_result(self):
-        """Every finding is printed, in order."""
+        """Every finding is printed, in order, also of a success."""
         self.findings['a'] = (checks.good('fine') + checks.failure('bad', 'x')
                               + checks.warning('odd', 'y', 'z'))
         self.assertEqual([(2, 'fine.\nbad.\n  x\nodd.\n  y\n  z')],
                          self.results(self.check('a')))
-
-    def test_good_news_is_told(self):
-        """Details of a success are printed."""
         self.findings['a'] = checks.good('fine')
         self.assertEqual([(0, 'fine.')], self.results(self.check('a')))
 
