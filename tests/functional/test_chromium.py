@@ -412,7 +412,7 @@ class TestMisplaced(PageTest):
             server(41, 'cmp-2', state='error')]
         troubles = [problems.Problem('Cell cell7', 'x' * 150)]
         self.file.write_text(test_collect.page(
-            test_collect.findings(servers, troubles=troubles)))
+            findings=test_collect.findings(servers, troubles=troubles)))
 
     def test_look(self):
         """It is readable in both color schemes, narrow and wide."""

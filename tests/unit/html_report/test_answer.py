@@ -106,19 +106,16 @@ class TestHosts(testtools.TestCase):
         """Each with its step, which names a single host."""
         down = explanation.Reason(
             'down', 'down', '', 'start ' + explanation.HOST)
-        text = page(explanation.Answer({}, [explanation.Condition(
-            'enabled', 'nova', 0, 1)], [explanation.Verdict(
-                'node', 'cmp', OFF, 0, also=(down,))]))
+        text = page(explanation.Answer({}, [], [
+            explanation.Verdict('node', 'cmp', OFF, 0, also=(down,))]))
         self.assertIn('also: <bdi>down</bdi>', text)
         self.assertIn('<bdi>start cmp</bdi>', text)
 
     def test_several_nodes_of_a_host(self):
         """Their UUIDs tell them apart."""
-        ironic = explanation.Answer({}, [explanation.Condition(
-            'enabled', 'nova', 0, 2)], [
-                explanation.Verdict('node-%d' % one, 'ironic', OFF, 0)
-                for one in range(2)])
-        text = page(ironic)
+        text = page(explanation.Answer({}, [], [
+            explanation.Verdict('node-%d' % one, 'ironic', OFF, 0)
+            for one in range(2)]))
         self.assertIn('<b>2 compute nodes</b> from <bdi>ironic</bdi>', text)
         self.assertIn('<bdi>ironic</bdi> <code>node-1</code>', text)
         self.assertNotIn('<code>', page(explained(3, [2])))

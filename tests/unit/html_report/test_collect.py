@@ -43,49 +43,51 @@ def server(number, host='cmp-1', asked='zone az-1', why='forced to the host',
 
 def findings(servers, **options):
     """Build what an audit has found, as the command does."""
-    result = collect.Misplacements(**{'totals': auditor.Totals(
+    audited = collect.Misplacements(**{'totals': auditor.Totals(
         len(servers) + 5, len(servers), 0, {'zone': len(servers)}), **options})
-    result.add(servers)
-    return result
+    audited.add(servers)
+    return audited
 
 
-def collected(found):
+def compared(*found, nova=source.Nova({}, {}, {}), failed=(), **options):
+    """Build the comparison of a cloud without aggregates."""
+    return result.Result(
+        outcome.Outcome(failed={
+            outcome.Subject(outcome.PROVIDER, name):
+            exceptions.ServiceFailed('500') for name in failed}),
+        nova, found, **{'request': REQUEST, **options})
+
+
+def content(comparison=None, journal=collect.JournalContent(), **options):
     """Build a report of a cloud without aggregates that is in sync."""
     return collect.Content(
-        result.Result(outcome.Outcome(), source.Nova({}, {}, {})),
-        collect.JournalContent(), {}, 'region RegionOne', found)
+        comparison or compared(), journal, {}, 'region RegionOne', **options)
 
 
-def page(found):
-    return ''.join(report.render(collected(found), NOW))
+def page(*arguments, **options):
+    return ''.join(report.render(content(*arguments, **options), NOW))
 
 
 def section(found):
-    return re.search('<section id="servers">.*?</section>', page(found),
-                     re.DOTALL).group()
+    return re.search('<section id="servers">.*?</section>',
+                     page(findings=found), re.DOTALL).group()
 
 
 class TestMarks(testtools.TestCase):
 
     def test_hosts_that_share_a_compute_node(self):
         """Each is marked if their provider could not be compared."""
-        done = outcome.Outcome()
-        for node in 'n1', 'n2':
-            done.failed[outcome.Subject(outcome.PROVIDER, node)] = (
-                exceptions.ServiceFailed('500'))
         nova = source.Nova({}, {}, {'n1': 'h1'}, shared={
             'n1': (source.NodeRow('', 'n1', 'h1'),
                    source.NodeRow('', 'n1', 'twin'))})
-        collected = collect.Content(
-            result.Result(done, nova, request=REQUEST),
-            collect.JournalContent(), {}, '')
-        marks = report.marks(collected)
+        marks = report.marks(content(
+            compared(nova=nova, failed=['n1', 'n2'])))
         self.assertEqual(
             {'could not be compared': {'h1', 'n2', 'twin'}},
             {mark: hosts for mark, hosts in marks.items() if hosts})
 
 
-class TestRepair(doubles.TestCase):
+class TestRepair(testtools.TestCase):
 
     def test_observed(self):
         """What is only observed is repaired by no command.
@@ -93,61 +95,44 @@ class TestRepair(doubles.TestCase):
         Providers without a compute node are no hosts; each failure is listed.
         """
         names = ['n%02d' % number for number in range(12)]
-        comparison = result.Result(
-            outcome.Outcome(failed={
-                outcome.Subject(outcome.PROVIDER, name):
-                exceptions.ServiceFailed('500') for name in names}),
-            source.Nova({}, {}, {}), [associations.Association(
-                (), name, '', 'gone', associations.State.STALE, True)
-                for name in names], request=REQUEST)
+        comparison = compared(*(associations.Association(
+            (), name, '', 'gone', associations.State.STALE, True)
+            for name in names), failed=names)
         syncs = full_syncs.Entry('agent', 'ctl', 0, 1, 1, mode=conf.OBSERVE),
         for observes, entries, repaired in (
                 (False, (), True), (True, (), False), (False, syncs, False)):
-            page = ''.join(report.render(collect.Content(
-                comparison, collect.JournalContent(syncs=entries), {}, '',
-                observes=observes), 2))
-            self.assertEqual(repaired, report.REPAIR in page)
-            self.assertNotEqual(repaired, 'The agent only observes.' in page)
-            for text in ('attention: 0 of 0;', 'Provider n11 is not compared',
+            text = page(comparison, collect.JournalContent(syncs=entries),
+                        observes=observes)
+            self.assertEqual(repaired, report.REPAIR in text)
+            self.assertNotEqual(repaired, 'The agent only observes.' in text)
+            for part in ('attention: 0 of 0;', 'Provider n11 is not compared',
                          '<b>12 providers without a known host</b>'):
-                self.assertIn(text, page)
+                self.assertIn(part, text)
 
     def test_refused(self):
         """The command would refuse it, too; the problem has the step."""
-        comparison = result.Result(
-            outcome.Outcome(), source.Nova({}, {}, {}), [
-                associations.Association(
-                    (), 'n1', '', 'gone', associations.State.STALE_KEPT)],
-            refused=exceptions.RemovalsRefused('too many', step='look'),
-            request=REQUEST)
-        page = ''.join(report.render(collect.Content(
-            comparison, collect.JournalContent(), {}, ''), 2))
-        self.assertNotIn(report.REPAIR, page)
-        self.assertIn('too many: look', page)
+        text = page(compared(associations.Association(
+            (), 'n1', '', 'gone', associations.State.STALE_KEPT),
+            refused=exceptions.RemovalsRefused('too many', step='look')))
+        self.assertNotIn(report.REPAIR, text)
+        self.assertIn('too many: look', text)
 
 
-class TestUnread(doubles.TestCase):
+class TestUnread(testtools.TestCase):
     """The page claims nothing of what could not be read, and only of it."""
 
-    def page(self, sync, **journal):
-        return ''.join(report.render(collect.Content(
-            sync, collect.JournalContent(**journal), {}, ''), 2))
-
     def test_nova(self):
-        sync = full_sync.without_comparison(
-            exceptions.NovaUnavailable('was silent'), REQUEST)
-        page = self.page(sync)
-        self.assertIn('<dt>aggregates</dt><dd>?</dd>', page)
-        self.assertIn('nova could not be read', page)
+        text = page(full_sync.without_comparison(
+            exceptions.NovaUnavailable('was silent'), REQUEST))
+        self.assertIn('<dt>aggregates</dt><dd>?</dd>', text)
+        self.assertIn('nova could not be read', text)
 
     def test_journal(self):
         """It may be another nova's: then it was read."""
-        page = self.page(
-            result.Result(outcome.Outcome(), source.Nova({}, {}, {}),
-                          request=REQUEST),
-            trouble=problems.Problem('', 'The journal is another nova\'s'))
-        self.assertIn('nova has no aggregate', page)
-        self.assertNotIn('could not be read', page)
+        text = page(journal=collect.JournalContent(
+            trouble=problems.Problem('', 'The journal is another nova\'s')))
+        self.assertIn('nova has no aggregate', text)
+        self.assertNotIn('could not be read', text)
 
 
 class TestForeignAggregates(doubles.TestCase):
@@ -157,17 +142,14 @@ class TestForeignAggregates(doubles.TestCase):
         """Return the content of a report about a foreign aggregate."""
         nova = doubles.Nova([])
         nova.mapped = dict.fromkeys(cells, '')
-        sync = result.Result(
-            outcome.Outcome(), source.Nova({}, {}, {}),
-            [associations.Association(
-                ('h1',), 'n1', '', 'foreign',
-                associations.State.FOREIGN_AGGREGATE, True)],
+        comparison = compared(associations.Association(
+            ('h1',), 'n1', '', 'foreign',
+            associations.State.FOREIGN_AGGREGATE, True),
             request=dataclasses.replace(REQUEST, foreign=True))
-        return collect.Content(
-            sync, collect.read_journal(self.conf, nova), {}, '')
+        return content(comparison, collect.read_journal(self.conf, nova))
 
     def page(self):
-        return ''.join(report.render(self.content(), 2))
+        return ''.join(report.render(self.content(), NOW))
 
     def test_journal(self):
         """Its ledger has the aggregates that nova deleted."""
@@ -212,12 +194,8 @@ class TestJournal(doubles.TestCase):
     def test_row(self):
         """The page has its state in words, as the list has."""
         self.hand_over('h1')
-        sync = result.Result(
-            outcome.Outcome(), source.Nova({}, {}, {}), request=REQUEST)
-        content = collect.Content(
-            sync, collect.read_journal(self.conf, self.nova), {}, '')
-        page = ''.join(report.render(content, 2))
-        self.assertIn('<bdi>h1</bdi><td>to be mirrored<td', page)
+        self.assertIn('<bdi>h1</bdi><td>to be mirrored<td', page(
+            journal=collect.read_journal(self.conf, self.nova)))
 
 
 class TestGroups(testtools.TestCase):
@@ -243,7 +221,7 @@ class TestGroups(testtools.TestCase):
         for found, good in ((findings([]), True), (None, True),
                             (findings([server(1)]), False),
                             (findings([], troubles=[trouble]), False)):
-            text = page(found)
+            text = page(findings=found)
             heading = re.search('<h1.*?</h1>', text).group()
             self.assertEqual(good, '✓' in heading and '"good"' in heading)
             self.assertIn(found.summary if found else 'in sync', heading)
@@ -269,7 +247,7 @@ class TestGroups(testtools.TestCase):
     def test_hostile_names(self):
         """They are escaped, in the command of a host, too."""
         evil = test_answer.EVIL
-        text = page(findings(
+        text = page(findings=findings(
             [server(number, evil, evil, evil, name=evil)
              for number in range(collect.MAX_NAMED + 1)],
             troubles=[problems.Problem(evil, evil)]))
@@ -291,7 +269,7 @@ class TestBounds(testtools.TestCase):
 
     def test_many_hosts(self):
         """Each row names a server; the servers of others are counted."""
-        text = page(findings([
+        text = page(findings=findings([
             server(number, 'host-%05d' % number) for number in range(50000)]))
         self.assertEqual(collect.MAX_NAMED, text.count('<tr class="f">'))
         self.assertIn('%d more not shown; to list all: <code class="copy">%s<'
@@ -303,9 +281,11 @@ class TestSection(testtools.TestCase):
 
     def test_not_audited(self):
         """One line has the option; the figures say nothing of servers."""
-        text = page(None)
+        text = page()
         self.assertIn('<code>--servers</code>', text)
         self.assertNotIn('<dt>misplaced', text)
+        self.assertIn('<div class="misplaced"><dt>misplaced servers</dt>'
+                      '<dd>1</dd>', page(findings=findings([server(1)])))
 
     def test_counts(self):
         """Each audited rule has a figure, also without a server."""
@@ -318,40 +298,28 @@ class TestSection(testtools.TestCase):
         self.assertIn('>without a request</dt><dd>3</dd>', text)
         self.assertIn('None: no audited server is', text)
 
-    def test_verdict_and_status(self):
-        """The status is that of a sync, which moves no server."""
-        found = collected(findings([server(1)]))
-        self.assertEqual(0, report.status(found))
-        self.assertEqual(
-            'Placement is in sync with nova; 1 of 6 servers are on a host '
-            'that contradicts the request: 1 zone', report.summary(found))
-        self.assertIn('<div class="misplaced"><dt>misplaced servers</dt>'
-                      '<dd>1</dd>', page(found.findings))
-
     def test_verdict_of_an_incomplete_page(self):
         """What is missing on it comes first."""
-        found = collected(findings([]))
         self.assertEqual(
             '1 problem on the page; otherwise no difference was found; 0 of 5 '
             'servers are on a host that contradicts the request',
-            report.summary(dataclasses.replace(
-                found, journal=dataclasses.replace(
-                    found.journal, trouble=problems.Problem('', 'silent')))))
+            report.summary(content(
+                journal=collect.JournalContent(
+                    trouble=problems.Problem('', 'silent')),
+                findings=findings([]))))
 
     def test_incomplete_audit(self):
         """Nothing found is not known to be nothing."""
-        nothing = auditor.Totals()
-        for reasons, reason in (
+        for troubles, reason in (
                 ([problems.Problem.of(exceptions.ServiceFailed('neutron'))],
                  'incomplete: <bdi>neutron'),
                 (problems.of_cells({'cell9': doubles.SILENT}, 'it waits'),
                  'incomplete: <bdi>the database of cell cell9')):
-            options = {'troubles': reasons}
-            found = findings([], totals=nothing, **options)
-            text = section(found)
+            text = section(findings(
+                [], totals=auditor.Totals(), troubles=troubles))
             self.assertIn(reason, text)
             self.assertIn('misplaced</dt><dd>?</dd>', text)
             self.assertNotIn('None: ', text)
-            found = findings([server(1)], **options)
+            found = findings([server(1)], troubles=troubles)
             self.assertIn('misplaced</dt><dd>1</dd>', section(found))
             self.assertIn('as far as they could be audited', found.summary)
