@@ -70,18 +70,17 @@ class TestReader(testtools.TestCase):
         self.assertEqual('/traits?name=in:A%26B', self.client.paths[-1])
 
     def test_inventories(self):
-        """What is free over several servers, never less than 0."""
-        for used, free in ((0, 150), (149, 1), (200, 0)):
+        """What is free over several servers, never less than 0.
+
+        A class without a usage was added between the two requests.
+        """
+        for usages, free in (({'VCPU': 0}, [150]), ({'VCPU': 149}, [1]),
+                             ({'VCPU': 200}, [0]), ({}, [])):
             found = self.reader(
                 inventories={'inventories': {'VCPU': INVENTORY}},
-                usages={'usages': {'VCPU': used}}).inventories('a')
-            self.assertEqual(free, found['VCPU'].free)
-
-    def test_class_without_usage(self):
-        """It was added between the two requests."""
-        reader = self.reader(inventories={'inventories': {'VCPU': INVENTORY}},
-                             usages={'usages': {}})
-        self.assertEqual({}, reader.inventories('a'))
+                usages={'usages': usages}).inventories('a')
+            self.assertEqual(
+                free, [inventory.free for inventory in found.values()])
 
     def test_allocations_of_a_deleted_provider(self):
         """It has none; those of other hosts can be explained."""
@@ -175,7 +174,7 @@ class TestNarrow(testtools.TestCase):
         """Only allocation candidates know where resources may come from.
 
         The whole query is made once. What a node has failed is the only
-        condition that is known of it.
+        condition that is known of it. The same applies to shared providers.
         """
         placement = Placement({'a': 'a', 'b': 'a', 'c': 'c', 'd': 'c'},
                               'c', 'cd', 'cd')
@@ -185,9 +184,6 @@ class TestNarrow(testtools.TestCase):
         self.assertEqual(list(map(frozenset, ('cd', 'abcd', 'abc'))),
                          passed(observed))
         self.assertEqual({'a': ['a', 'b'], 'c': ['c', 'd']}, observed.trees)
-
-    def test_shared_providers(self):
-        """The same applies to those that may use them."""
         placement = Placement({'a': 'a'}, *['a'] * 3)
         narrow(placement, QUERY, sharing=frozenset('a'))
         self.assertEqual({'candidates'}, {

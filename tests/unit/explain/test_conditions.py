@@ -73,6 +73,9 @@ class TestSteps(testtools.TestCase):
                     'funnel': narrowed(within_limit=left, answers=[
                         candidates.Candidates([], {'d': {}})])}),
                 ('without a host state in nova-scheduler', {'states': left}),
+                # It is in no cell, and not in another one.
+                ('without a nova-compute service', {
+                    'elsewhere': {'d'}, 'states': left, 'serviceless': {'d'}}),
                 ('in a disabled cell', {
                     'states': left, 'cells_disabled': frozenset('d')}),
                 ('not the requested host', {'requested': left}),
@@ -110,12 +113,6 @@ class TestSteps(testtools.TestCase):
             ['not in zone az', 'in another cell than the server',
              'the host to leave', 'disabled', 'down'],
             [reason.phrase for reason in verdict.also])
-
-    def test_host_without_a_service(self):
-        """It is in no cell, and not in another one."""
-        self.assert_excluded(
-            'without a nova-compute service',
-            elsewhere={'d'}, states=without('d'), serviceless={'d'})
 
     def test_refused_request(self):
         """No host is considered, whatever else is known."""

@@ -29,10 +29,9 @@ class TestAnswer(testtools.TestCase):
                 departures.Answer('h1', found)))
 
     def test_status(self):
-        self.assertTrue(departures.Answer('h1', []).possible)
-        self.assertTrue(departures.Answer('h1', [WEB]).possible)
-        self.assertFalse(departures.Answer('h1', [WEB, LATE]).possible)
-        self.assertFalse(departures.Answer('h1', [WEB, BROKEN]).possible)
+        for possible, found in ((True, []), (True, [WEB]),
+                                (False, [WEB, LATE]), (False, [WEB, BROKEN])):
+            self.assertIs(possible, departures.Answer('h1', found).possible)
 
     def test_text(self):
         """Each server has its host, or why it has none."""

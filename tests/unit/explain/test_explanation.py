@@ -110,11 +110,6 @@ class TestText(testtools.TestCase):
         self.assertEqual([OFF, explanation.Reason('resources', 'full'), OFF],
                          explanation.reasons(verdicts[:2]))
 
-    def test_no_compute_node(self):
-        """Nova may have some in a cell that was not read."""
-        self.assertTrue(explanation.text(explanation.Answer()).startswith(
-            'nova-scheduler finds 0 of 0 hosts: nova shows no compute node'))
-
     def test_zones_beside_rows(self):
         """No row of csv has how many servers fit into a zone."""
         answer = explanation.Answer(

@@ -83,14 +83,6 @@ class TestQuery(testtools.TestCase):
         self.assertTrue(parsed(
             'resources=VCPU%3A1&required=A&root_required=%21B').plain)
 
-    def test_origin_of_a_condition(self):
-        """Each condition has its own."""
-        query = placement_query.parse(
-            [('resources', 'A:1,B:2')],
-            lambda condition: placement_query.Origin(condition.value))
-        self.assertEqual(['A:1', 'B:2'], [
-            condition.origin.name for condition in query.conditions])
-
     def test_empty_resources(self):
         """Placement rejects them, as it rejects nova's query."""
         self.assertEqual([('member_of', 'in:a')],

@@ -34,10 +34,12 @@ def reason(key, value, node='n1', origin=placement_query.Origin(),
 
 class TestResources(testtools.TestCase):
 
-    def shortage(self, amount, name='VCPU'):
+    def shortage(self, amount, name='VCPU', has='VCPU', holders=(), **changes):
+        """Return the reason of a host that has a resource."""
+        figures = {has: dataclasses.replace(FREE, **changes)}
         return reason(
-            'resources', '%s:%d' % (name, amount),
-            known=reasons.Facts(NOVA, figures={'n1': {'VCPU': FREE}}))
+            'resources', '%s:%d' % (name, amount), known=reasons.Facts(
+                NOVA, figures={'n1': figures}, holders={'n1': holders}))
 
     def test_figures(self):
         """They are those of placement, which allocates total x ratio."""
@@ -78,11 +80,8 @@ class TestResources(testtools.TestCase):
                 ('MEMORY_MB', 64, {**much, 'reserved': 4, 'ratio': 1.0},
                  'allow at most 60 %s for a server'),
                 ('CUSTOM_SLOT', 64, much, 'allow at most 16 %s for a server')):
-            figures = {name: dataclasses.replace(FREE, **changes)}
-            observed = reason(
-                'resources', '%s:%d' % (name, amount),
-                known=reasons.Facts(NOVA, figures={'n1': figures}))
-            self.assertEqual(phrase % name, observed.phrase, changes)
+            self.assertEqual(phrase % name, self.shortage(
+                amount, name, name, **changes).phrase, changes)
 
     def test_no_inventory(self):
         """The host does not have such a resource."""
@@ -103,10 +102,8 @@ class TestResources(testtools.TestCase):
                 (['', ''], room), ([], room)):
             holders = [resource_holders.Holder('it', {'VCPU': 1}, text)
                        for text in steps]
-            known = reasons.Facts(NOVA, figures={'n1': {'VCPU': FREE}},
-                                  holders={'n1': holders})
-            observed = reason('resources', 'VCPU:8', known=known)
-            self.assertEqual(step, observed.step, steps)
+            self.assertEqual(
+                step, self.shortage(8, holders=holders).step, steps)
 
     def test_group(self):
         """Only placement knows which providers a group may use."""
@@ -118,15 +115,15 @@ class TestTraits(testtools.TestCase):
 
     def test_disabled(self):
         """The operator's reason is shown; the trait alone is stale."""
-        observed = reason('root_required', '!COMPUTE_STATUS_DISABLED')
-        self.assertEqual(('disabled', 'reason: broken'),
-                         (observed.phrase, observed.detail))
-        self.assertEqual('', reason(
-            'root_required', '!COMPUTE_STATUS_DISABLED', 'n2').detail)
-        self.assertEqual(
-            'disabled in placement but not in nova',
-            reason('root_required', '!COMPUTE_STATUS_DISABLED',
-                   known=reasons.Facts(NOVA)).phrase)
+        for node, known, expected in (
+                ('n1', FACTS, ('disabled', 'reason: broken')),
+                ('n2', FACTS, ('disabled', '')),
+                ('n1', reasons.Facts(NOVA),
+                 ('disabled in placement but not in nova',
+                  'placement has trait COMPUTE_STATUS_DISABLED'))):
+            observed = reason('root_required', '!COMPUTE_STATUS_DISABLED',
+                              node, known=known)
+            self.assertEqual(expected, (observed.phrase, observed.detail))
 
     def test_other_traits(self):
         """Missing or forbidden."""
@@ -269,7 +266,3 @@ class TestTable(testtools.TestCase):
             self.assertNotRegex(
                 reasons.reason(key, moving, **PLACES).step,
                 'another (flavor,|flavor or|image|group)|the hint', key)
-
-    def test_unknown_reason(self):
-        """There is none without a row."""
-        self.assertRaises(KeyError, reasons.reason, 'none', FACTS)
