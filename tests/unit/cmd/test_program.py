@@ -23,7 +23,6 @@ import nova_aggregate_mirror
 from nova_aggregate_mirror.cmd import manage
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror import exceptions
-from tests.unit import doubles
 from tests.unit.test_printable import EVIL
 from tests.unit.test_printable import SAFE
 
@@ -298,16 +297,6 @@ class TestPrinting(testtools.TestCase):
                         ast.unparse(text) not in ESCAPING):
                     unknown.append('%s:%d' % (path.name, node.lineno))
         self.assertEqual([], unknown)
-
-
-class TestJournal(doubles.TestCase):
-
-    def test_file_that_cannot_be_looked_up(self):
-        """The error is that of a journal; the program prints it."""
-        doubles.hide_journal(self.conf)
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.cmd.program.CONF', self.conf))
-        self.assertRaises(exceptions.JournalUnavailable, program.journal)
 
 
 class TestCommands(testtools.TestCase):

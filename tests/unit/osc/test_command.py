@@ -10,7 +10,6 @@ import fixtures
 import testtools
 import yaml
 
-from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import aggregates
@@ -26,6 +25,8 @@ from tests.unit import doubles
 from tests.unit.test_printable import EVIL
 from tests.unit.test_printable import SAFE
 
+UNREAD = outcome.Subject(outcome.UNREAD, 'uuid')
+
 
 class Lister(command.Lister):
     """A command with a list."""
@@ -34,14 +35,20 @@ class Lister(command.Lister):
         return ('Name', 'Hosts'), [(EVIL, 1)]
 
 
+def run(kind, *argv, **attributes):
+    """Run a command, with other attributes; return what it prints."""
+    out = io.StringIO()
+    lister = kind(types.SimpleNamespace(stdout=out), None)
+    vars(lister).update(attributes)
+    lister.run(lister.get_parser('').parse_args(argv))
+    return out.getvalue()
+
+
 class TestCommand(testtools.TestCase):
 
     def show(self, form):
         """Print a list with a text that controls the terminal."""
-        out = io.StringIO()
-        lister = Lister(types.SimpleNamespace(stdout=out), None)
-        lister.run(lister.get_parser('').parse_args(['-f', form]))
-        return out.getvalue()
+        return run(Lister, '-f', form)
 
     def test_names_that_control_the_terminal(self):
         """They are escaped in what is read by people."""
@@ -53,30 +60,24 @@ class TestCommand(testtools.TestCase):
 
     def test_table(self):
         """It has the details only by request, and no line without rows."""
-        lister = aggregates.ListAggregates(types.SimpleNamespace(), None)
         rows = [('a', 'uuid', 0, 0, 0, 'in_sync')]
         for argv, shown, data in (
                 ([], False, rows), (['-c', 'UUID'], True, rows),
                 (['-f', 'csv'], True, rows), ([], False, [])):
-            lister.app.stdout = io.StringIO()
-            lister.take_action = lambda _args, data=data: (
-                aggregates.COLUMNS, list(data))
-            lister.run(lister.get_parser('').parse_args(argv))
-            text = lister.app.stdout.getvalue()
+            text = run(aggregates.ListAggregates, *argv,
+                       take_action=lambda _args, data=data: (
+                           aggregates.COLUMNS, list(data)))
             self.assertEqual((bool(data), shown), (bool(text), 'UUID' in text))
 
     def test_sorted_table(self):
         """Rows are sorted by any column, also by one that it does not have."""
         def show(*argv):
-            out = io.StringIO()
-            lister = Lister(types.SimpleNamespace(stdout=out), None)
-            lister.take_action = lambda parsed_args: (
-                ('Name', 'In Nova'), [('a', 9), ('b', 10), ('c', None)])
-            lister.in_table = lambda columns, rows: (
-                ('Cell',), [(('line', name),) for name, _count in rows])
-            lister.run(lister.get_parser('').parse_args(argv))
-            return ''.join(letter for letter in out.getvalue()
-                           if letter in 'abc')
+            table = run(
+                Lister, *argv, take_action=lambda parsed_args: (
+                    ('Name', 'In Nova'), [('a', 9), ('b', 10), ('c', None)]),
+                in_table=lambda columns, rows: (
+                    ('Cell',), [(('line', name),) for name, _count in rows]))
+            return ''.join(letter for letter in table if letter in 'abc')
 
         for argv, expected in (
                 ((), 'abc'), (('--sort-column', 'Name'), 'abc'),
@@ -94,10 +95,13 @@ class TestCommand(testtools.TestCase):
             self.assertEqual([{'Name': EVIL, 'Hosts': 1}], load(text))
             self.assertEqual(printable.lines(text), text)
 
-    def test_other_lines(self):
-        with fixtures.MonkeyPatch('sys.stderr', io.StringIO()) as stderr:
-            cli.tell([EVIL])
-        self.assertEqual(SAFE + '\n', stderr.new_value.getvalue())
+    @staticmethod
+    def judged(*found, nova=source.Nova({}, {}, {}), failed=(), **options):
+        """Build the result of a comparison that fails for these subjects."""
+        error = exceptions.ServiceFailed('answered 500', 'placement')
+        return result.Result(
+            outcome.Outcome(failed=dict.fromkeys(failed, error)), nova, found,
+            request=full_sync.Request(write=False), **options)
 
     def run_lister(self, kind, judged, *arguments):
         """Run a command with a result; return status, rows and errors."""
@@ -127,11 +131,8 @@ class TestCommand(testtools.TestCase):
 
     def test_aggregate_that_was_not_read(self):
         """It is unknown, also without a host in nova."""
-        nova = source.Nova({'uuid': 'rack'}, {}, {})
-        failed = {outcome.Subject(outcome.UNREAD, 'uuid'):
-                  exceptions.ServiceFailed('answered 500', 'placement')}
-        judged = result.Result(outcome.Outcome(failed=failed), nova,
-                               request=full_sync.Request(write=False))
+        judged = self.judged(
+            nova=source.Nova({'uuid': 'rack'}, {}, {}), failed=[UNREAD])
         status, [row], _errors = self.run_lister(
             aggregates.ListAggregates, judged)
         self.assertEqual((exit_status.NOT_READ, 'unknown'),
@@ -144,15 +145,11 @@ class TestCommand(testtools.TestCase):
     def test_cell_that_is_down(self):
         """Not everything could be read."""
         nova = source.Nova({}, {}, {}, cells_down={'c': doubles.SILENT})
-        for failed, expected in (
-                ({}, exit_status.NO_NODE),
-                ({outcome.Subject(outcome.UNREAD, 'uuid'):
-                  exceptions.ServiceFailed('answered 500', 'placement')},
-                 exit_status.NOT_READ)):
+        for failed, expected in (([], exit_status.NO_NODE),
+                                 ([UNREAD], exit_status.NOT_READ)):
             status, _rows, _errors = self.run_lister(
-                aggregates.ListAggregates, result.Result(
-                    outcome.Outcome(failed=failed), nova,
-                    request=full_sync.Request(write=False)))
+                aggregates.ListAggregates,
+                self.judged(nova=nova, failed=failed))
             self.assertEqual(expected, status)
 
     def test_removals_that_a_sync_refuses(self):
@@ -163,10 +160,8 @@ class TestCommand(testtools.TestCase):
                 associations.State.STALE))
         refused = exceptions.RemovalsRefused('too many', step='look at them')
         for found in [stale], [stale, missing], [deleted, missing]:
-            compared = result.Result(
-                outcome.Outcome(), source.Nova({}, {}, {}), found,
-                refused=refused, request=full_sync.Request(write=False))
-            status, rows, errors = self.run_lister(aggregates.Diff, compared)
+            status, rows, errors = self.run_lister(
+                aggregates.Diff, self.judged(*found, refused=refused))
             self.assertEqual((exit_status.DRIFT, len(found)),
                              (status, len(rows)))
             self.assertIn('too many: look at them', errors)
@@ -175,30 +170,25 @@ class TestCommand(testtools.TestCase):
 
     def test_argument_that_is_empty(self):
         """A variable that a script has not set does not select everything."""
-        judged = result.Result(outcome.Outcome(), source.Nova({}, {}, {}))
         for kind, *arguments in (
                 (servers.ListServers, '--zone', ''),
                 (servers.ListServers, '--project='),
                 (aggregates.Diff, '--host', 'h1', '--host', ''),
                 (aggregates.ShowAggregate, '')):
-            status, _rows, errors = self.run_lister(kind, judged, *arguments)
+            status, _rows, errors = self.run_lister(
+                kind, self.judged(), *arguments)
             self.assertEqual(exit_status.COULD_NOT_RUN, status)
             self.assertIn(' has no value', errors)
 
     def test_next_step_of_diff(self):
         """A sync of what was compared; agents cannot be seen in the APIs."""
-        failed = {
-            outcome.Subject(outcome.PROVIDER, 'n%02d' % number):
-            exceptions.ServiceFailed('answered 500', 'placement')
-            for number in range(12)}
+        failed = [outcome.Subject(outcome.PROVIDER, 'n%02d' % number)
+                  for number in range(12)]
         for state, what, pruning in (
                 (associations.State.MISSING, 'add', ''),
                 (associations.State.STALE, 'remove', '--prune ')):
-            compared = result.Result(
-                outcome.Outcome(failed=failed), source.Nova({}, {}, {}),
-                [associations.Association(
-                    ('h1',), 'n99', 'zone', 'uuid', state)],
-                request=full_sync.Request(write=False))
+            compared = self.judged(associations.Association(
+                ('h1',), 'n99', 'zone', 'uuid', state), failed=failed)
             status, _rows, errors = self.run_lister(
                 aggregates.Diff, compared, '--aggregate', 'a b',
                 '--host', 'h1')
