@@ -393,10 +393,7 @@ class TestDrift(doubles.TestCase):
 
     def test_provider_that_cannot_be_read(self):
         """The other providers are still compared."""
-        self.nova.hosts_of = {'a': {'h1', 'h2'}}
-        self.nova.nodes = {'n1': 'h1', 'n2': 'h2'}
-        for node in self.nova.nodes:
-            self.placement.create(node)
+        self.cloud({'a': {'h1', 'h2'}}, n1=set(), n2=set())
         self.placement.broken = {
             ('GET', 'n1'): exceptions.MalformedAnswer('half of it.')}
         place, _repair, unknown = self.find()
@@ -410,10 +407,8 @@ class TestDrift(doubles.TestCase):
 
     def test_hosts_that_share_a_compute_node(self):
         """Each of them is named."""
-        self.nova.hosts_of = {'a': {'h1', 'twin'}}
-        self.nova.nodes = {'n1': 'h1'}
+        self.cloud({'a': {'h1', 'twin'}}, n1=set())
         self.nova.twins = {'n1': 'twin'}
-        self.placement.create('n1')
         place, *_others = self.find()
         self.assertIn('lacks host h1, host twin.', place.text)
 

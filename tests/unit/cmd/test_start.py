@@ -12,11 +12,17 @@ import testtools
 from nova_aggregate_mirror.cmd import start
 
 
+def run(script, *argv):
+    return subprocess.run(
+        [sys.executable, '-c', textwrap.dedent(script), *argv], text=True,
+        capture_output=True)
+
+
 class TestStart(testtools.TestCase):
 
     def test_interrupted_before_it_began(self):
         """No traceback, and the exit status of an interrupt."""
-        script = textwrap.dedent('''
+        done = run('''
             import importlib, signal, sys
             from nova_aggregate_mirror.cmd import start
             class Interrupted:
@@ -27,14 +33,12 @@ class TestStart(testtools.TestCase):
             sys.meta_path.insert(0, Interrupted())
             sys.exit(start.manage())
             ''')
-        done = subprocess.run([sys.executable, '-c', script], text=True,
-                              capture_output=True)
         self.assertEqual(128 + signal.SIGINT, done.returncode)
         self.assertEqual('Interrupted before anything was done\n', done.stderr)
 
     def test_imports(self):
         """They are not interrupted to look for garbage."""
-        script = textwrap.dedent('''
+        done = run('''
             import gc, importlib, os, types
             from nova_aggregate_mirror.cmd import start
             def import_module(name):
@@ -44,13 +48,11 @@ class TestStart(testtools.TestCase):
             importlib.import_module = import_module
             start.manage()
             ''')
-        done = subprocess.run([sys.executable, '-c', script], text=True,
-                              capture_output=True)
         self.assertEqual('False yes\nTrue True\n', done.stdout, done.stderr)
 
     def start(self, *argv, program='manage', missing='nova'):
         """Run the command without a package."""
-        script = textwrap.dedent('''
+        return run('''
             import sys
             from nova_aggregate_mirror.cmd import start
             class Missing:
@@ -59,9 +61,7 @@ class TestStart(testtools.TestCase):
                         raise ModuleNotFoundError(name, name=name)
             sys.meta_path.insert(0, Missing())
             sys.exit(start.%s())
-            ''' % (missing, program))
-        return subprocess.run([sys.executable, '-c', script, *argv],
-                              text=True, capture_output=True)
+            ''' % (missing, program), *argv)
 
     def test_package_that_is_not_installed(self):
         """One line names it, and where to run it or what installs it."""

@@ -8,7 +8,6 @@ import json
 import os
 
 from cliff import lister
-import fixtures
 import testtools
 import yaml
 
@@ -20,13 +19,12 @@ from tests.unit.test_printable import SAFE
 
 class TestFormats(testtools.TestCase):
 
-    def show(self, form):
-        out = self.useFixture(fixtures.StringStream('out')).stream
-        with fixtures.MonkeyPatch('sys.stdout', out):
-            cli.show(form, {'rows': [1, None]}, ('Name', 'Count'),
-                     [('a "b"\nc', 1), ('d', None)])
-        out.seek(0)
-        return out.read()
+    def show(self, form, columns=('Name', 'Count'),
+             rows=(('a "b"\nc', 1), ('d', None))):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            cli.show(form, {'rows': [1, None]}, columns, rows)
+        return out.getvalue()
 
     def test_they_are_those_of_the_openstack_client(self):
         """A script selects both in the same way."""
@@ -60,10 +58,7 @@ class TestFormats(testtools.TestCase):
         for form, text in (
                 ('value', SAFE.replace('\\r\\n', ' ') + '\n'),
                 ('csv', '"Name"\n"%s"\n' % SAFE.replace('\\n', '\n'))):
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                cli.show(form, {}, ['Name'], [[EVIL]])
-            self.assertEqual(text, out.getvalue())
+            self.assertEqual(text, self.show(form, ['Name'], [[EVIL]]))
 
     def test_documents_have_escapes_of_their_own(self):
         """A terminal gets no control, and a program the exact text."""

@@ -110,11 +110,3 @@ class TestIdentifiers(test_resources.ResourcesTest):
             exceptions.DeadlineExceeded, self.find, resources.PROJECT,
             seconds=1.5)
         self.assertIn('(looking up project demo)', str(error))
-
-    def test_no_deadline(self):
-        """The service could be silent for ever."""
-        self.assertRaises(
-            RuntimeError, lookup.identifiers,
-            lambda: resources.adapter(self.conf, resources.IMAGE),
-            resources.party(self.conf, resources.IMAGE), resources.IMAGE,
-            'demo')

@@ -153,11 +153,6 @@ class TestConnection(testtools.TestCase):
         self.conf.set_override('connection', url, 'aggregate_mirror_database')
         engine.Database(self.conf).prepare()
 
-    def test_directory_that_cannot_be_made(self):
-        """The error names it."""
-        with self.assertRaisesRegex(exceptions.JournalUnavailable, 'nowhere'):
-            self.open('sqlite:////proc/nowhere/journal.sqlite')
-
     def test_path_that_is_a_directory(self):
         """Each template with an empty variable is an error, not a crash."""
         for path in '/', '.', '/tmp/':
@@ -194,13 +189,6 @@ class TestConnection(testtools.TestCase):
         self.assertEqual('the journal was not asked: no time is left',
                          str(error))
 
-    def test_connection_that_is_no_url(self):
-        """The error names the option and has no password."""
-        error = self.assertRaises(exceptions.JournalUnavailable,
-                                  self.open, 'nova:s3cret@somewhere')
-        self.assertIn('[aggregate_mirror_database] connection', str(error))
-        self.assertNotIn('s3cret', str(error))
-
 
 class TestFile(testtools.TestCase):
 
@@ -209,6 +197,11 @@ class TestFile(testtools.TestCase):
         self.conf = doubles.make_conf(self)
         self.path = pathlib.Path(
             self.conf.state_path, 'aggregate_mirror', 'journal.sqlite')
+
+    def owners(self, *paths):
+        """Return the owners of these, or of the file and its directory."""
+        paths = paths or (self.path.parent, self.path)
+        return [path.stat().st_uid for path in paths]
 
     def test_file_is_private_and_has_a_write_ahead_log(self):
         """Only nova can read it, and readers do not block writers."""
@@ -242,8 +235,7 @@ class TestFile(testtools.TestCase):
         """A command run by root does not lock out nova-api's user."""
         os.chown(self.conf.state_path, NOVA, NOVA)
         engine.Database(self.conf).open()
-        self.assertEqual([NOVA, NOVA], [
-            path.stat().st_uid for path in (self.path.parent, self.path)])
+        self.assertEqual([NOVA, NOVA], self.owners())
 
     @testtools.skipIf(os.geteuid(), 'only root can change owners')
     def test_what_is_there_stays_whose_it_is(self):
@@ -252,8 +244,7 @@ class TestFile(testtools.TestCase):
         os.chown(self.path.parent, NOVA, NOVA)
         for _ in range(2):
             engine.Database(self.conf).open()
-            self.assertEqual([NOVA, NOVA], [
-                path.stat().st_uid for path in (self.path.parent, self.path)])
+            self.assertEqual([NOVA, NOVA], self.owners())
 
     @testtools.skipIf(os.geteuid(), 'only root can change owners')
     def test_directory_that_is_replaced_by_a_link(self):
@@ -272,12 +263,9 @@ class TestFile(testtools.TestCase):
 
         self.useFixture(fixtures.MonkeyPatch('os.geteuid', replace))
         engine.Database(self.conf).open()
-        self.assertEqual([0, 0], [
-            path.stat().st_uid for path in (target, target / self.path.name)])
-        self.assertEqual([NOVA, NOVA], [
-            path.stat().st_uid
-            for path in (state / 'created', state / 'created' /
-                         self.path.name)])
+        for folder, owner in (target, 0), (state / 'created', NOVA):
+            self.assertEqual([owner, owner], self.owners(
+                folder, folder / self.path.name))
 
     def test_link_without_a_target(self):
         """SQLite does not create the target, which would not be private."""
