@@ -98,6 +98,13 @@ class LoopbackTestCase(testtools.TestCase):
         self.useFixture(fixtures.EnvironmentVariable('no_proxy', '127.0.0.1'))
         self.useFixture(fixtures.FakeLogger())
 
+    def nova_conf(self, *lines: str) -> str:
+        """Write a nova.conf; return its path."""
+        path: str = self.useFixture(fixtures.TempDir()).join('nova.conf')
+        with open(path, 'w') as file:
+            file.write('\n'.join(lines))
+        return path
+
 
 class FullQueue(fixtures.Fixture):
     """A port that accepts no connection, and refuses none."""
@@ -187,6 +194,13 @@ class Server(fixtures.Fixture):
             if self._over.wait(PAUSE):
                 return
             client.sendall(bytes([byte]))
+
+
+def say_nothing(_server: Server, client: socket.socket) -> None:
+    """Read all that is sent until the client closes the connection."""
+    while client.recv(4096):
+        pass
+    raise OSError('the client has closed')
 
 
 class Cloud(fixtures.Fixture):

@@ -2,7 +2,6 @@
 """Findings about credentials, endpoint, microversions, rights and drift."""
 
 from collections import abc
-import pathlib
 import time
 import types
 from typing import Any
@@ -90,13 +89,11 @@ class TestPlacement(ChecksTest):
 
     def test_auth_type_that_decides_nothing(self) -> None:
         """Of the options whose use is unknown, those that are set stay."""
-        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path,
-                            'nova.conf')
         for value in '', 'pasword':
-            path.write_text('[placement]\nauth_type = %s\nusername = nova\n'
-                            'password =\n' % value)
             conf = servers.make_conf()
-            conf(['--config-file', str(path)])
+            conf(['--config-file', self.nova_conf(
+                '[placement]', 'auth_type = ' + value, 'username = nova',
+                'password =')])
             [(_code, text)] = self.find(placement.credentials, conf)
             self.assertIn('auth_type = password', text)
             self.assertIn('\npassword = PASSWORD', text)

@@ -15,7 +15,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.reconcile import survey
 from tests.unit import doubles
 
 DOWN = exceptions.ServiceUnreachable(
@@ -255,24 +254,6 @@ class TestMissing(WaitTest):
         self.later = {2: lambda: self.placement.create('n1', 'a', 'b')}
         self.assertEqual(exit_status.OK, self.wait())
 
-    def test_name_of_another_provider(self):
-        """At the end it is told why nova-compute cannot create it."""
-        self.lose_provider()
-        self.placement.create('old')
-        self.placement.names['old'] = 'name of h1'
-        self.ends(exit_status.NOT_UPDATED, 'has no resource provider yet',
-                  'because another one has the name name of h1', 'delete old')
-
-    def test_another_placement(self):
-        """The step is that of a sync, and deletes no provider there."""
-        del self.placement.aggregates['n1']
-        self.placement.create('old')
-        self.placement.names['old'] = 'name of h1'
-        error = self.assertRaises(exceptions.WrongPlacement, self.wait)
-        self.assertEqual(
-            survey.ANOTHER + 'correct region_name of [placement] in nova.conf',
-            error.failure.step)
-
     def test_other_providers_that_cannot_be_read(self):
         """What is missing is printed all the same."""
         self.lose_provider()
@@ -295,12 +276,6 @@ class TestMissing(WaitTest):
         text = 'Host h1 is not compared: %s' % doubles.SILENT
         self.ends(exit_status.NO_NODE)
         self.assertEqual([text, ENDED, text], self.err)
-
-    def test_mapping(self):
-        """The scheduler needs it."""
-        self.mirror()
-        self.nova.unmapped = {'h1'}
-        self.ends(exit_status.NOT_MAPPED, 'Host h1: no host mapping: map it')
 
     def test_node_of_several_hosts(self):
         """It is waited for: nova may be moving the node."""

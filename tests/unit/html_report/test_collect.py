@@ -177,12 +177,6 @@ class TestForeignAggregates(doubles.TestCase):
 
 class TestJournal(doubles.TestCase):
 
-    def test_file_that_cannot_be_looked_up(self):
-        """The page says so, and shows no empty journal."""
-        doubles.hide_journal(self.conf)
-        trouble = collect.read_journal(self.conf, doubles.Nova([])).trouble
-        self.assertEqual('file_unusable', trouble.failure.kind)
-
     def test_nova_that_cannot_be_read(self):
         """The rows are shown, whichever nova has the journal."""
         binding.replace(self.journal.database, {'a1': ''})

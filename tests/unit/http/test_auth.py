@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which credentials in nova.conf are complete; no network."""
 
-import os
 from typing import Any
 
-import fixtures
 from keystoneauth1 import loading
 from oslo_config import cfg
 from testtools import matchers
@@ -44,13 +42,11 @@ class CredentialsTestCase(servers.LoopbackTestCase):
 
     def test_option_that_cannot_be_used(self) -> None:
         """It is named; the URL of the service is not at fault."""
-        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
         for name, text, expected in (
                 # Older keystoneauth accepts no fraction.
                 ('timeout', '1m', '(a|a whole) number'),
                 ('insecure', 'si', 'true or false')):
-            with open(path, 'w') as file:
-                file.write('[placement]\n%s = %s\n' % (name, text))
+            path = self.nova_conf('[placement]', '%s = %s' % (name, text))
             conf = servers.make_conf(
                 auth_type='none', endpoint='http://127.0.0.1:1')
             conf(['--config-file', path])
@@ -85,12 +81,8 @@ class StepsTestCase(servers.LoopbackTestCase):
 
     def party(self, *lines: str) -> causes.Party:
         """Return the party of nova.conf before its plugin was loaded."""
-        path = os.path.join(
-            self.useFixture(fixtures.TempDir()).path, 'nova.conf')
-        with open(path, 'w') as file:
-            file.write('\n'.join(lines))
         conf = cfg.ConfigOpts()
-        conf(['--config-file', path])
+        conf(['--config-file', self.nova_conf(*lines)])
         loading.register_auth_conf_options(conf, 'placement')
         loading.register_session_conf_options(conf, 'placement')
         loading.register_adapter_conf_options(conf, 'placement')

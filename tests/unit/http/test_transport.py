@@ -6,6 +6,7 @@ Reads are sent again after the answer of one sick backend of many.
 
 from collections import abc
 import gzip
+import itertools
 import math
 import os
 import socket
@@ -45,12 +46,6 @@ LISTED = b'{"resource_providers": []}'
 PAGE = (200, b'<html>Welcome</html>')
 PROVIDER = 'c2a1c1f4-62c5-4ac4-b1a5-5a5b6a0c1d11'
 PATH = '/resource_providers/%s/aggregates' % PROVIDER
-
-
-def _says_nothing(server: servers.Server, client: socket.socket) -> None:
-    while True:
-        if not client.recv(4096):
-            raise OSError('the client has closed')
 
 
 def _answers(server: servers.Server, client: socket.socket) -> None:
@@ -116,13 +111,19 @@ class TrickleTestCase(DeadlineTestCase):
 
     def test_slow_answers_are_cut(self) -> None:
         """A longer timeout of the caller does not extend the deadline."""
-        for script in (_says_nothing, _trickles_headers, _trickles_body,
+        for script in (servers.say_nothing, _trickles_headers, _trickles_body,
                        _trickles_chunks):
             self.assert_cut(self.start(script), timeout=1000)
 
+    def judge(self, are_silences: abc.Iterator[bool]) -> None:
+        """Let each wait be judged so."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.deadline.is_silence',
+            lambda _waited: next(are_silences)))
+
     def test_request_after_the_deadline(self) -> None:
         """It is not sent, and the request before it is the reason."""
-        server = self.start(_says_nothing)
+        server = self.start(servers.say_nothing)
         with deadline.within(SHORT):
             error = self.assertRaises(
                 exceptions.DeadlineExceeded, self.get_twice, server.url)
@@ -132,9 +133,7 @@ class TrickleTestCase(DeadlineTestCase):
     def test_connection_that_is_not_accepted(self) -> None:
         """A full queue drops packets, as a firewall does."""
         # Also if this process comes late to it.
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.deadline.is_silence',
-            lambda _waited: True))
+        self.judge(itertools.repeat(True))
         listener = self.useFixture(servers.FullQueue())
         with deadline.within(SHORT):
             error = self.assertRaises(
@@ -143,11 +142,8 @@ class TrickleTestCase(DeadlineTestCase):
 
     def test_request_shortly_before_the_deadline(self) -> None:
         """It is not taken for a silence; all requests together are late."""
-        judgements = iter((False, True))
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.deadline.is_silence',
-            lambda _waited: next(judgements)))
-        server = self.start(_says_nothing)
+        self.judge(iter((False, True)))
+        server = self.start(servers.say_nothing)
         with deadline.within(SHORT), testtools.ExpectedException(
                 exceptions.DeadlineExceeded,
                 '.*placement.* did not answer in time'):
@@ -155,9 +151,7 @@ class TrickleTestCase(DeadlineTestCase):
 
     def test_time_that_passes_after_an_answer(self) -> None:
         """Rule 17: it is this process's own, and no silence of placement."""
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.deadline.is_silence',
-            lambda _waited: True))
+        self.judge(itertools.repeat(True))
         server = self.start(_answers)
         with deadline.within(servers.PATIENCE), testtools.ExpectedException(
                 exceptions.OutOfTime, '.*was not waited for'):
@@ -253,7 +247,7 @@ class BoundTestCase(DeadlineTestCase):
 
     def test_shorter_timeout_of_the_caller_is_kept(self) -> None:
         """The deadline shortens a timeout and never lengthens it."""
-        server = self.start(_says_nothing)
+        server = self.start(servers.say_nothing)
         with deadline.within(1000):
             self.assertRaises(requests.exceptions.Timeout, self.session.get,
                               server.url, timeout=0.2)
@@ -338,7 +332,7 @@ class TLSTestCase(DeadlineTestCase):
 
     def test_handshake_that_hangs_is_cut(self) -> None:
         """A server that never completes the handshake is dropped."""
-        server = self.start(_says_nothing)
+        server = self.start(servers.say_nothing)
         server.url = server.url.replace('http:', 'https:')
         self.assert_cut(server)
 

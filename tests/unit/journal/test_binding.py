@@ -92,10 +92,11 @@ class TestBinding(doubles.TestCase):
     def test_aggregate_that_a_user_deletes(self):
         """Its mark shows that the nova which had it is rid of it."""
         self.bound().bind()
-        self.journal.ledger.remember({'b'})
         self.journal.ledger.mark('a')
-        self.nova.hosts_of = {'a': set()}
         self.recreate_mappings()
+        self.assertRaises(exceptions.WrongNova, self.check)
+        self.journal.ledger.remember({'b'})
+        self.nova.hosts_of = {'a': set()}
         self.assertRaises(exceptions.WrongNova, self.check)
         self.assertRaises(exceptions.WrongNova, self.bound().bind)
 
@@ -127,13 +128,6 @@ class TestBinding(doubles.TestCase):
         self.assertRaises(exceptions.WrongNova, self.check)
         self.assertRaises(
             exceptions.WrongNova, self.bound().bind, leads=True)
-
-    def test_journal_that_has_only_marks(self):
-        """They are of a nova that had these aggregates."""
-        self.bound().bind()
-        self.journal.ledger.mark('a')
-        self.recreate_mappings()
-        self.assertRaises(exceptions.WrongNova, self.check)
 
     def test_journal_that_another_agent_binds_meanwhile(self):
         """The cells that it has stored are not replaced unseen."""
@@ -174,15 +168,11 @@ class TestBinding(doubles.TestCase):
         self.assertIn('this nova has the cells none', str(error))
         self.assertEqual({'a1'}, self.stored())
 
-    def test_bound_agent_goes_on_without_nova(self):
-        """Once bound, the agent continues while nova cannot be read."""
-        bound = self.bound()
-        bound.bind()
-        self.nova.broken = exceptions.NovaUnavailable('refused')
-        self.assertTrue(bound.bind())
-
     def test_nova_that_cannot_be_read(self):
-        """The nova is unknown, so the next call tries again."""
+        """The nova is unknown, so the next call tries again.
+
+        Once bound, the agent continues.
+        """
         bound = self.bound()
         self.nova.broken = exceptions.NovaUnavailable('refused')
         self.assertRaises(exceptions.NovaUnavailable, bound.bind)
@@ -193,3 +183,4 @@ class TestBinding(doubles.TestCase):
         self.assertEqual({doubles.CELL}, self.stored())
         self.nova.broken = exceptions.NovaUnavailable('refused')
         self.assertRaises(exceptions.NovaUnavailable, self.check)
+        self.assertTrue(bound.bind())

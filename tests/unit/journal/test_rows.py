@@ -43,11 +43,6 @@ class TestRecord(RowsTest):
             (first.dirty, first.running, first.created_at, first.attempts,
              first.last_error, first.mirrored_at))
 
-    def test_make_writes_nothing(self):
-        """The ID of a row is known before the database is used."""
-        self.rows.make(DIRTY)
-        self.assertEqual([], self.stored())
-
     def test_aggregates_enter_the_ledger_in_the_same_transaction(self):
         """Rule 8: neither is committed without the other."""
         self.recorded(aggregates=['a'])
@@ -104,20 +99,18 @@ class TestHandOver(RowsTest):
     def test_row_that_was_handed_over(self):
         """It is pending, with its error and the number of attempts.
 
-        Rule 1: a row that a lost COMMIT did not write is inserted.
+        Rule 1: a row that a lost COMMIT did not write is inserted. Others stay
+        as they are.
         """
         recorded, lost = self.recorded(), self.rows.make(DIRTY)
+        self.assertEqual([recorded], self.stored())
+        other = self.recorded()
         self.rows.set_mirrored([recorded.id])
         for row in recorded, lost:
             self.rows.hand_over(row, 'refused')
             self.assertIn(dataclasses.replace(
                 row, running=False, attempts=1, last_error='refused'),
                 self.stored())
-
-    def test_other_rows_stay_as_they_are(self):
-        """A hand-over changes only its own row."""
-        other = self.recorded()
-        self.rows.hand_over(self.recorded(), 'refused')
         self.assertIn(other, self.stored())
 
 

@@ -3,7 +3,6 @@
 
 import gc
 import os
-import pathlib
 from unittest import mock
 
 import fixtures
@@ -28,10 +27,8 @@ class TestConfigured(servers.LoopbackTestCase):
         for name in 'region_name', 'valid_interfaces', 'endpoint_override':
             conf = servers.make_conf(**self.cloud.account())
             conf.clear_override(name, 'placement')
-            path = pathlib.Path(
-                self.useFixture(fixtures.TempDir()).path, 'nova.conf')
-            path.write_text('[placement]\n%s = http://$nope\n' % name)
-            conf([], default_config_files=[str(path)])
+            conf(['--config-file', self.nova_conf(
+                '[placement]', name + ' = http://$nope')])
             placement = client.Client(conf)
             error = self.assertRaises(
                 exceptions.InvalidConfiguration, placement.providers)

@@ -3,7 +3,6 @@
 
 import os
 import pathlib
-import socket
 import sqlite3
 import stat
 import types
@@ -27,11 +26,6 @@ from tests.unit import servers
 NOVA = 4711
 DRIVERS = ['mysql+pymysql', 'postgresql+psycopg2', *filter(
     databases.has_driver, ['postgresql+psycopg'])]
-
-
-def _says_nothing(_server: servers.Server, client: socket.socket) -> None:
-    while client.recv(4096):
-        pass
 
 
 class TestLockedFile(testtools.TestCase):
@@ -86,7 +80,7 @@ class TestServer(testtools.TestCase):
 
     def test_server_that_hangs(self):
         """A call waits a few seconds at most, and says so."""
-        server = self.useFixture(servers.Server(_says_nothing))
+        server = self.useFixture(servers.Server(servers.say_nothing))
         for driver in DRIVERS:
             address = server.url.split('/')[2]
             journal = self.open(
