@@ -29,6 +29,7 @@ from tests.unit import servers
 
 FAILURE, WARNING, SUCCESS = (
     checks.Code.FAILURE, checks.Code.WARNING, checks.Code.SUCCESS)
+Check = abc.Callable[[checks.Deployment], checks.Findings]
 
 
 class ChecksTest(servers.LoopbackTestCase):
@@ -37,18 +38,16 @@ class ChecksTest(servers.LoopbackTestCase):
         super().setUp()
         self.cloud = self.useFixture(servers.Cloud())
 
-    def find(self, check: abc.Callable[[checks.Deployment], checks.Findings],
-             conf: cfg.ConfigOpts) -> list[tuple[checks.Code, str]]:
+    def find(self, check: Check, conf: cfg.ConfigOpts
+             ) -> list[tuple[checks.Code, str]]:
         """Return the code of each finding, and its text with the commands."""
         return [(finding.code, '\n'.join((finding.text, *finding.commands)))
                 for finding in runner.find(
                     runner.Check('', check), checks.Deployment(
                         conf, lambda: doubles.Nova([])))]
 
-    def assert_found(
-            self, check: abc.Callable[[checks.Deployment], checks.Findings],
-            code: checks.Code, texts: tuple[str, ...],
-            conf: cfg.ConfigOpts) -> None:
+    def assert_found(self, check: Check, code: checks.Code,
+                     texts: tuple[str, ...], conf: cfg.ConfigOpts) -> None:
         """Assert that the check has one finding, with these texts."""
         [(observed, text)] = self.find(check, conf)
         self.assertEqual(code, observed, text)
@@ -435,9 +434,8 @@ class TestDrift(doubles.TestCase):
         self.assertEqual((commands.SYNC + ' --prune --dry-run',),
                          finding.commands)
         self.conf.set_override('mode', conf.OBSERVE, 'aggregate_mirror')
-        self.assertEqual([(), ''], [
-            value for finding in self.find()[-1:]
-            for value in (finding.commands, finding.problem.step)])
+        finding = self.find()[-1]
+        self.assertEqual(((), ''), (finding.commands, finding.problem.step))
 
     def test_many_hosts(self):
         """Only a few are named; a host with many nodes counts once."""

@@ -71,16 +71,15 @@ class TestAll(testtools.TestCase):
             fills=True, placed=placed, count=len(placed), **values))
 
     def test_what_runs_out(self):
-        """Hosts of other zones are not counted."""
-        self.assertEqual(
-            '2 more; then VCPU on 1 of 2 hosts of az-1, 1 disabled',
-            self.filled(['h1', 'h1'], ran_out={'VCPU': 1}))
+        """Hosts of other zones are not counted.
 
-    def test_host_in_no_cell(self):
-        """Nova creates no server on it."""
-        self.assertEqual(
-            '0 more; then no host mapping on 1 of 2 hosts of az-1, 1 disabled',
-            self.filled([], ran_out={'no host mapping': 1}))
+        Nova creates no server on a host in no cell.
+        """
+        for placed, reason in (['h1', 'h1'], 'VCPU'), ([], 'no host mapping'):
+            self.assertEqual(
+                '%d more; then %s on 1 of 2 hosts of az-1, 1 disabled'
+                % (len(placed), reason),
+                self.filled(placed, ran_out={reason: 1}))
 
     def test_end_without_a_reason(self):
         for placed, interrupted in (

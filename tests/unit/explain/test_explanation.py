@@ -65,9 +65,6 @@ class TestSentence(testtools.TestCase):
         self.assertEqual(
             'nova-scheduler finds 3 of 3 compute nodes (ironic-1 with 3 '
             'nodes)', explanation.sentence(found))
-        self.assertEqual(
-            [(3, 'ironic-1 with 3 nodes', 'acceptable', '', '', '')],
-            explanation.rows(found))
 
     def test_several_servers(self):
         """They are possible if each has a host."""

@@ -58,9 +58,6 @@ class CredentialsTestCase(servers.LoopbackTestCase):
 
     def test_complete_section(self) -> None:
         """Complete credentials pass without any request."""
-        self.check(auth_type='none')
-        self.check(auth_type='password', auth_url='http://127.0.0.1:1',
-                   username='nova', password='p', user_domain_name='Default')
         self.check(auth_type='v3applicationcredential',
                    auth_url='http://127.0.0.1:1',
                    application_credential_id='i',
