@@ -234,6 +234,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
         self.placement.recover()
         placement = client.Client(self.conf, request_timeout=0)
+        self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
         with deadline.within(servers.PATIENCE):
             self.assertEqual({PROVIDER}, placement.providers())
 
