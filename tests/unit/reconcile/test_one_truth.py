@@ -7,6 +7,7 @@ ledger are in memory.
 
 from collections import abc
 import dataclasses
+import functools
 import itertools
 
 import fixtures
@@ -120,6 +121,20 @@ class Ledger(journal.Ledger):
         return frozenset(aggregates) & self._entries.keys()
 
 
+def _in_worlds(test, examples=100):
+    """Run a test in many worlds, the same in every run."""
+    return hypothesis.settings(
+        max_examples=examples, deadline=None, database=None,
+        derandomize=True, suppress_health_check=[
+            hypothesis.HealthCheck.too_slow,
+            hypothesis.HealthCheck.filter_too_much,
+            hypothesis.HealthCheck.differing_executors],
+    )(hypothesis.given(world=worlds())(test))
+
+
+_in_fewer_worlds = functools.partial(_in_worlds, examples=50)
+
+
 class TestOneTruth(testtools.TestCase):
 
     def setUp(self):
@@ -168,112 +183,92 @@ class TestOneTruth(testtools.TestCase):
             self.play(world, silent)
             yield host, self.close(host, nodes)[1]
 
-    def check(self, judge, examples=100):
-        hypothesis.settings(
-            max_examples=examples, deadline=None, database=None,
-            derandomize=True, suppress_health_check=[
-                hypothesis.HealthCheck.too_slow,
-                hypothesis.HealthCheck.filter_too_much],
-        )(hypothesis.given(worlds())(judge))()
-
-    def test_a_full_sync_has_one_result(self):
+    @_in_worlds
+    def test_a_full_sync_has_one_result(self, world):
         """With all cells, it is exactly what the hosts of the node want.
 
         An association that only some of several hosts want is unchanged, like
         a foreign one.
         """
-        def judge(world):
-            hypothesis.assume(world.rows)
-            self.play(world)
-            sync, placed = self.sync()
-            disputed = world.some - world.every
-            self.assertEqual(
-                world.every | world.placed & (disputed | {FOREIGN}), placed)
-            failed = sync.outcome.failed
-            self.assertEqual(bool(disputed), bool(failed))
-            for error in failed.values():
-                self.assertIsInstance(error, exceptions.Contradiction)
-                for cell, (host, _uuid) in world.rows.items():
-                    if host in world.hosts and not world.home:
-                        self.assertIn(
-                            'host %s in cell %s' % (host, cell), str(error))
+        hypothesis.assume(world.rows)
+        self.play(world)
+        sync, placed = self.sync()
+        disputed = world.some - world.every
+        self.assertEqual(
+            world.every | world.placed & (disputed | {FOREIGN}), placed)
+        failed = sync.outcome.failed
+        self.assertEqual(bool(disputed), bool(failed))
+        for error in failed.values():
+            self.assertIsInstance(error, exceptions.Contradiction)
+            for cell, (host, _uuid) in world.rows.items():
+                if host in world.hosts and not world.home:
+                    self.assertIn(
+                        'host %s in cell %s' % (host, cell), str(error))
 
-        self.check(judge)
-
-    def test_nothing_changes_what_a_full_sync_left(self):
+    @_in_fewer_worlds
+    def test_nothing_changes_what_a_full_sync_left(self, world):
         """Neither a second sync nor a hook or the drain, of any host.
 
         Of several mapped hosts, the last one that is converged decides, and
         the next sync leaves that alone.
         """
-        def judge(world):
-            hypothesis.assume(world.rows)
-            self.play(world)
-            fixed = self.sync()[1]
-            self.assertEqual(fixed, self.sync()[1])
-            for host, nodes in itertools.product(HOSTS, ((), (NODE,))):
-                error, placed = self.close(host, nodes)
-                self.assertIsNone(error)
-                if len(world.home) < 2:
-                    self.assertEqual(fixed, placed)
-                else:
-                    self.assertLessEqual(
-                        placed ^ fixed, world.some - world.every)
-                self.assertEqual(placed, self.sync()[1])
-
-        self.check(judge, 50)
-
-    def test_silence_changes_nothing_wrongly(self):
-        """What all hosts want stays, and what no host wants is not added."""
-        def judge(world):
-            gone = world.marked | world.vanished
-            for _actor, placed in self.actors(world, world.silent):
-                removed, added = world.placed - placed, placed - world.placed
-                self.assertEqual(set(), removed & (world.every | {FOREIGN}))
-                self.assertEqual(set(), added - world.some)
-                if len(world.home) < 2:
-                    self.assertEqual(set(), (removed - gone | added) & (
-                        world.some - world.every))
-
-        self.check(judge, 50)
-
-    def test_row_of_an_unknown_node_stays(self):
-        """It names the cells for which it waits."""
-        def judge(world):
-            hypothesis.assume(not world.home)
-            hypothesis.assume(world.silent)
-            self.play(world, world.silent)
-            error, placed = self.close('h1', [NODE])
-            self.assertEqual(world.placed, placed)
-            self.assertIsInstance(error, exceptions.CellUnavailable)
-            self.assertLessEqual(
-                error.cells, {'%s (%s)' % (cell, cell)
-                              for cell in world.silent})
-            self.assertNotEqual(set(), error.cells)
-
-        self.check(judge)
-
-    def test_healthy_host_waits_for_no_other_cell(self):
-        """Hook, drain and sync make it right, and its row is closed."""
-        def judge(world):
-            hypothesis.assume(len(world.home) == 1)
-            host, = world.home
-            silent = set(CELLS) - {world.mapped[host]}
-            for nodes in (), (NODE,):
-                self.play(world, silent)
-                error, placed = self.close(host, nodes)
-                self.assertIsNone(error)
-                self.assertEqual(
-                    world.wants(host) | world.placed & {FOREIGN}, placed)
-            self.play(world, silent)
+        hypothesis.assume(world.rows)
+        self.play(world)
+        fixed = self.sync()[1]
+        self.assertEqual(fixed, self.sync()[1])
+        for host, nodes in itertools.product(HOSTS, ((), (NODE,))):
+            error, placed = self.close(host, nodes)
+            self.assertIsNone(error)
+            if len(world.home) < 2:
+                self.assertEqual(fixed, placed)
+            else:
+                self.assertLessEqual(
+                    placed ^ fixed, world.some - world.every)
             self.assertEqual(placed, self.sync()[1])
 
-        self.check(judge)
+    @_in_fewer_worlds
+    def test_silence_changes_nothing_wrongly(self, world):
+        """What all hosts want stays, and what no host wants is not added."""
+        gone = world.marked | world.vanished
+        for _actor, placed in self.actors(world, world.silent):
+            removed, added = world.placed - placed, placed - world.placed
+            self.assertEqual(set(), removed & (world.every | {FOREIGN}))
+            self.assertEqual(set(), added - world.some)
+            if len(world.home) < 2:
+                self.assertEqual(set(), (removed - gone | added) & (
+                    world.some - world.every))
 
-    def test_deleted_aggregate_goes(self):
+    @_in_worlds
+    def test_row_of_an_unknown_node_stays(self, world):
+        """It names the cells for which it waits."""
+        hypothesis.assume(not world.home)
+        hypothesis.assume(world.silent)
+        self.play(world, world.silent)
+        error, placed = self.close('h1', [NODE])
+        self.assertEqual(world.placed, placed)
+        self.assertIsInstance(error, exceptions.CellUnavailable)
+        self.assertLessEqual(
+            error.cells, {'%s (%s)' % (cell, cell)
+                          for cell in world.silent})
+        self.assertNotEqual(set(), error.cells)
+
+    @_in_worlds
+    def test_healthy_host_waits_for_no_other_cell(self, world):
+        """Hook, drain and sync make it right, and its row is closed."""
+        hypothesis.assume(len(world.home) == 1)
+        host, = world.home
+        silent = set(CELLS) - {world.mapped[host]}
+        for nodes in (), (NODE,):
+            self.play(world, silent)
+            error, placed = self.close(host, nodes)
+            self.assertIsNone(error)
+            self.assertEqual(
+                world.wants(host) | world.placed & {FOREIGN}, placed)
+        self.play(world, silent)
+        self.assertEqual(placed, self.sync()[1])
+
+    @_in_worlds
+    def test_deleted_aggregate_goes(self, world):
         """Whichever cells are silent, and whoever has the node."""
-        def judge(world):
-            self.play(world, world.silent)
-            self.assertEqual(set(), self.sync()[1] & world.marked)
-
-        self.check(judge)
+        self.play(world, world.silent)
+        self.assertEqual(set(), self.sync()[1] & world.marked)
