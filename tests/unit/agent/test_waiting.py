@@ -77,9 +77,7 @@ class TestCells(WaitingTest):
         """When it is back, the silent cell delays nothing."""
         self.fall_silent()
         self.step()
-        self.placement.broken['PROBE', ''] = case.REFUSED
-        for node in self.nova.nodes:
-            self.placement.broken['GET', node] = case.REFUSED
+        self.break_all()
         self.hand_over('h2')
         self.step(20)
         self.assertFalse(self.is_mirrored())
@@ -88,18 +86,19 @@ class TestCells(WaitingTest):
         self.assertTrue(self.is_mirrored())
 
     def test_silent_cell_is_tried_once_per_back_off(self):
-        """With one of its rows, however many there are."""
+        """With one of its rows, however many there are.
+
+        The journal shows what each waits for; all are mirrored after the next
+        try when the cell answers again.
+        """
         self.fall_silent()
         self.step(10)
+        self.assertEqual([(str(doubles.SILENT), None)] * MANY, [
+            (row.last_error, row.mirrored_at) for row in self.left()])
         self.log.clear()
         self.step(120)
         self.assertLess(self.log.count(('TRUTH', '')), 8)
         self.assertLess(len(self.log), 16)
-
-    def test_cell_that_answers_again(self):
-        """All its rows are mirrored after the next try."""
-        self.fall_silent()
-        self.step(120)
         self.nova.silent = set()
         start = self.clock
         while self.step():
@@ -131,13 +130,6 @@ class TestCells(WaitingTest):
         self.step(BRIEFLY)
         self.assertEqual([], self.left())
 
-    def test_first_failure_is_logged_and_stored(self):
-        """The journal shows what a row waits for."""
-        self.fall_silent()
-        self.step(10)
-        self.assertEqual([(str(doubles.SILENT), None)] * MANY, [
-            (row.last_error, row.mirrored_at) for row in self.left()])
-
     def test_ages_count_in_the_queue(self):
         """Rule 2: a row of a call that cannot run any more is closed."""
         self.record('h1', ['n1'])
@@ -168,10 +160,17 @@ class TestCells(WaitingTest):
         self.assertEqual(0, self.step())
 
     def test_row_that_also_waits_for_another_cell(self):
-        """It is shown as mirrored, stays open and does not alert."""
+        """It is shown as mirrored, stays open and does not alert.
+
+        It is pending until the rest of it is mirrored.
+        """
         self.placement.create('moved')
         self.nova.silent = {'h3'}
+        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
         self.hand_over('h1', ['n1', 'moved'])
+        self.step(BRIEFLY)
+        self.assertEqual([None], [row.mirrored_at for row in self.left()])
+        self.placement.broken.clear()
         self.step(BRIEFLY)
         row, = self.left()
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
@@ -181,16 +180,6 @@ class TestCells(WaitingTest):
         self.nova.silent = set()
         self.step(40)
         self.assertEqual([], self.left())
-
-    def test_row_that_waits_for_a_cell_and_fails(self):
-        """It is pending: the rest of it is not mirrored."""
-        self.placement.create('moved')
-        self.nova.silent = {'h3'}
-        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
-        self.hand_over('h1', ['n1', 'moved'])
-        self.step(BRIEFLY)
-        row, = self.left()
-        self.assertIsNone(row.mirrored_at)
 
     def test_queue_of_a_cell_that_a_failing_row_waits_for(self):
         """The failure of another node does not end the cell's silence."""
@@ -437,41 +426,35 @@ class TestBatches(WaitingTest):
         self.batches.clear()
 
     def test_latest_row_is_first(self):
-        """What has just been recorded does not wait for a backlog."""
+        """What has just been recorded does not wait for a backlog.
+
+        It shares no batch with older rows, which may be locked.
+        """
         for host in 'early', 'late':
             self.record(host)
             self.drain.step()
             self.clock += 1.0
         self.clock += 2 * self.options.inline_timeout
         self.batches.clear()
+        self.hand_over('h1')
         self.drain.step()
-        self.assertEqual([['late', 'early']], self.batches)
+        self.assertEqual([['h1'], ['late', 'early']], self.batches)
 
     def test_row_that_failed_shares_no_batch_with_others(self):
-        """What fails again, or is locked again, delays no healthy host."""
+        """What fails again, or is locked again, delays no healthy host.
+
+        It has its turn, however many others are due at once.
+        """
         failed, = self.add_hosts('failed', 1)
         self.fail(failed)
         self.hand_over('h1')
         self.drain.step()
         self.assertEqual([['h1'], [failed]], self.batches)
-
-    def test_row_that_failed_has_its_turn(self):
-        """However many others are due at once."""
-        failed, = self.add_hosts('failed', 1)
-        self.fail(failed)
+        self.clock += drain.LONGEST_BACKOFF
+        self.batches.clear()
         self.add_hosts('row', 3 * drain.BATCH)
         self.drain.step()
         self.assertIn([failed], self.batches)
-
-    def test_new_row_shares_no_batch_with_older_ones(self):
-        """What was just recorded waits for no older row that is locked."""
-        self.record('old')
-        self.drain.step()
-        self.clock += 2 * self.options.inline_timeout
-        self.batches.clear()
-        self.hand_over('h1')
-        self.drain.step()
-        self.assertEqual([['h1'], ['old']], self.batches)
 
     def test_rows_of_a_silent_cell_take_turns(self):
         """Of those that wait for it, the longest waiting one is tried."""
