@@ -601,6 +601,23 @@ class TestSync(SyncTest):
                     self.log.count(('PROBE', ''))])
                 self.assertEqual(method == 'PUT', subject in outcome.unwritten)
 
+    def test_many_providers_without_an_answer(self):
+        """All others of their batch are mirrored."""
+        nodes = self.add_hosts(20)
+        self.nova.hosts_of['a'] -= {'h1', 'h2'}
+        self.nova.hosts_of['b'].clear()
+        error = exceptions.DeadlineExceeded('no answer')
+        for node in nodes[1:10]:
+            self.placement.broken['GET', node] = error
+        outcome = full_sync.run(self.new_reconciler(batch=10)).outcome
+        mirrored, failed = [{'a'}], [set()]
+        self.assertEqual(
+            mirrored + failed * 9 + mirrored * 10,
+            [self.placement.aggregates[node] for node in nodes])
+        self.assertEqual(
+            {Subject(PROVIDER, node): error for node in nodes[1:10]},
+            outcome.failed)
+
     def test_deleted_aggregates_of_a_provider_without_an_answer(self):
         """They leave all others; it is asked once."""
         self.journal.ledger.remember(['gone', 'older'])
