@@ -224,8 +224,8 @@ def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],
         if outcome.outage:
             outcome.failed[Subject(AGGREGATE, uuid)] = outcome.outage
         else:
-            outcome.add(provider_writes.remove(
-                mirror, uuid, mode, _silent(outcome)), clears_failures=False)
+            removal = mirror.remove(uuid, mode, _silent(outcome))
+            outcome.add(removal, clears_failures=False)
     return outcome
 
 

@@ -19,6 +19,8 @@ Mode = provider_writes.Mode
 class Reconciler(context.Context):
     """Writes to placement about many hosts, for agent and operator."""
 
+    remove = provider_writes.remove
+
     def converge(self, dirty: abc.Iterable[journal.Dirty],
                  mode: Mode = Mode()) -> outcome.Outcome:
         # A host may have several rows, each with its own nodes.
