@@ -74,7 +74,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         # The drain has only computed what placement would have by now.
         compared = compared.after(outcome.changes)
     refused = compared.refusal(request.max_removed_share)
-    # Without that limit nobody asked to remove what is stale.
+    # Without that limit, it was not requested to remove what is stale.
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)
     if request.feeds_ledger:

@@ -318,7 +318,7 @@ def add_foreign(context: context.Context, compared: comparison.Comparison,
         context.display.advance()
         return foreign
 
-    found, failures = dict(result.kept), dict[str, exceptions.MirrorError]()
+    failures, by_node = dict[str, exceptions.MirrorError](), dict(result.kept)
     outage: exceptions.MirrorError | None = None
     while nodes and not outage:
         batch, nodes = nodes[:context.batch], nodes[context.batch:]
@@ -326,21 +326,21 @@ def add_foreign(context: context.Context, compared: comparison.Comparison,
         answers = context.placement.ask(
             read, batch, context.each, patience=math.inf)
         outage = answers.outage
-        found |= answers.results
+        by_node |= answers.results
         failures |= answers.failures
         if reason := outage or answers.silence:
             # After an outage the other batches are not asked, either.
             remaining = [*batch, *nodes] if outage else batch
             failures |= dict.fromkeys(answers.unasked(remaining),
                                       exceptions.NotTried.because_of(reason))
-    found = {node: foreign for node, foreign in found.items() if foreign}
+    by_node = {node: foreign for node, foreign in by_node.items() if foreign}
     try:
         # Users may have created some meanwhile.
         known = {*context.nova.aggregates(), *context.ledger.entries()}
         result.kept = {
-            node: foreign - known for node, foreign in found.items()}
+            node: foreign - known for node, foreign in by_node.items()}
     except exceptions.MirrorError as exc:
-        failures |= dict.fromkeys(found, exc)
+        failures |= dict.fromkeys(by_node, exc)
         result.kept = {}
     result.failed |= {outcome.Subject(outcome.FOREIGN, node): error
                       for node, error in failures.items()}
