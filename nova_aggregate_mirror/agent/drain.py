@@ -23,7 +23,7 @@ import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import lock_waits
-from nova_aggregate_mirror.journal import stored_rows
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
@@ -62,7 +62,7 @@ def timeout(conf: cfg.ConfigOpts) -> float:
 class _Row:
     """What this agent knows of a row, and what the row waits for."""
 
-    brief: stored_rows.Brief
+    brief: store.Brief
     since: float
     """When this agent first saw the row; its ages count from then."""
     due: float
@@ -91,7 +91,7 @@ class _Row:
 class Drain:
     """Mirroring of due journal rows."""
 
-    def __init__(self, conf: cfg.ConfigOpts, rows: stored_rows.StoredRows,
+    def __init__(self, conf: cfg.ConfigOpts, rows: store.StoredRows,
                  reconciler: reconciler.Reconciler, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic,
                  stopping: abc.Callable[[], bool] = lambda: False) -> None:
@@ -170,7 +170,7 @@ class Drain:
         self._figures.set_backlog(
             len(ages), len(self._known) - len(ages), max(ages, default=0.0))
 
-    def _update(self, briefs: abc.Iterable[stored_rows.Brief]) -> None:
+    def _update(self, briefs: abc.Iterable[store.Brief]) -> None:
         """Update what is known with the rows that are in the journal now."""
         now, before = self._now(), self._known
         self._known = {}

@@ -13,7 +13,7 @@ import prometheus_client
 from prometheus_client import core
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import api_processes
+from nova_aggregate_mirror.journal import rows
 
 LOG = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class Metrics:
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.Info(
             PREFIX + 'build', 'The release of the agent.',
-            registry=self.registry).info({'version': api_processes.VERSION})
+            registry=self.registry).info({'version': rows.VERSION})
         self.registry.register(self)
         self._counters = [
             prometheus_client.Counter(

@@ -25,8 +25,7 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
-from nova_aggregate_mirror.journal import seen_processes
-from nova_aggregate_mirror.journal import trial_writes
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import modes
 
@@ -146,7 +145,7 @@ def writes(deployment: checks.Deployment) -> checks.Findings:
     """Check that every table of the journal can be written."""
     if deployment.journal is None:
         return checks.skipped(NO_JOURNAL)
-    trial_writes.write(deployment.journal.database)
+    deployment.journal.try_writes()
     return []
 
 
@@ -200,8 +199,7 @@ def processes(deployment: checks.Deployment) -> checks.Findings:
     """Check that a nova-api has used the journal; list those of last week."""
     if not deployment.journal and not existing.is_missing(deployment.conf):
         return checks.skipped('nova-api upgrades the journal first')
-    rows = seen_processes.read(
-        deployment.journal.database) if deployment.journal else []
+    rows = deployment.journal.processes() if deployment.journal else []
     if not rows:
         return checks.warning(
             'No nova-api with the hook has ever recorded an operation. '
@@ -209,11 +207,11 @@ def processes(deployment: checks.Deployment) -> checks.Findings:
             'or leaves an aggregate ends this warning:', modes.RESTART)
     now, newest = time.time(), rows[-1]
     age = now - newest.seen_at
-    if age > seen_processes.KEEP:
+    if age > store.KEEP_PROCESSES:
         return checks.good('The last operation through the hook was %d days '
                            'ago, on %s.' % (age / 86400, newest.host))
     texts = {'%s, version %s, mode %s' % (row.host, row.version, row.mode)
-             for row in rows if row.seen_at > now - seen_processes.KEEP}
+             for row in rows if row.seen_at > now - store.KEEP_PROCESSES}
     return checks.good('Nova-api with the hook, in the last 7 days: %s.'
                        % '; '.join(sorted(texts)))
 
@@ -241,7 +239,7 @@ def backlog(deployment: checks.Deployment) -> checks.Findings:
         return checks.good('No operation is pending.')
     # By the clock of the host that wrote the row, which may differ a little.
     age = time.time() - min(row.created_at for row in rows)
-    if -seen_processes.AHEAD <= age < 0:
+    if -store.AHEAD <= age < 0:
         age = 0.0
     since = ('for %d s' % age if age >= 0
              else 'recorded by a clock that was %d s ahead' % -age)

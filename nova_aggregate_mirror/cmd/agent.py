@@ -25,9 +25,9 @@ from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
-from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.placement import client
@@ -52,7 +52,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 VERSION = types.SimpleNamespace(
     vendor_string=lambda: 'nova-aggregate-mirror contributors',
     product_string=lambda: 'nova-aggregate-mirror',
-    version_string_with_package=lambda: api_processes.VERSION)
+    version_string_with_package=lambda: rows.VERSION)
 
 
 def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:

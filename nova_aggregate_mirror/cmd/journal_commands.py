@@ -20,7 +20,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import nova_identity
-from nova_aggregate_mirror.journal import stored_rows
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import terminal_tables
 
@@ -42,7 +42,7 @@ def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
     cells = []
     for row in rows:
         age = '%d s' % max(0, now() - row.created_at)
-        cells.append((row.id, row.dirty.host, *stored_rows.state(row), age,
+        cells.append((row.id, row.dirty.host, *store.state(row), age,
                       row.attempts, row.last_error))
     if conf.command.format != 'table':
         cli.show(conf.command.format, [_document(row) for row in rows],
@@ -68,7 +68,7 @@ def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
 
 
 def _document(row: journal.Row) -> dict[str, Any]:
-    state, detail = stored_rows.state(row)
+    state, detail = store.state(row)
     return {
         'id': row.id,
         'host': row.dirty.host,

@@ -14,7 +14,6 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import nova_identity
@@ -44,7 +43,7 @@ class Process:
         self.pid = os.getpid()
         self.limits = engines.Limits.of_call(
             options.inline_timeout, options.inline_backoff)
-        self._presence = api_processes.Presence(options.mode)
+        self._presence = rows.Presence(options.mode)
         self.database = engine.Database(conf, limits=self.limits)
         self.ledger = ledger.DatabaseLedger(self.database)
         self.rows = rows.Rows(

@@ -12,7 +12,7 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import page
-from nova_aggregate_mirror.journal import stored_rows
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import outcome
@@ -94,7 +94,7 @@ def values(content: collect.Content) -> dict[str, Any]:
             State.UNKNOWN_PROVIDER, State.ABSENT),
         'unknown': problems.owner(
             nova) if nova.unread else 'no compute node',
-        'described': syncs.foreign(result, never), 'state': stored_rows.state,
+        'described': syncs.foreign(result, never), 'state': store.state,
         'repair': REPAIR if drift and not result.refused else '',
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), content.observes),

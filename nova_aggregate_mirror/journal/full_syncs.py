@@ -12,7 +12,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror.journal import seen_processes
+from nova_aggregate_mirror.journal import store
 
 NAME_LENGTH = 255  # Characters of a name, as of the name columns.
 # Characters of the list of removals, which fits a MEDIUMTEXT of MySQL.
@@ -76,7 +76,7 @@ def add(database: engine.Database, entry: Entry, keep: int = KEEP) -> None:
     """Add a full sync, or count it in the newest entry if that is alike.
 
     The oldest entries beyond ``keep`` are deleted, and of the rows of
-    nova-api processes those that ``seen_processes.forget`` finds.
+    nova-api processes those that ``store.forget_processes`` finds.
     """
     entry = dataclasses.replace(
         entry, command=rows.storable(entry.command, NAME_LENGTH),
@@ -84,15 +84,17 @@ def add(database: engine.Database, entry: Entry, keep: int = KEEP) -> None:
         reason=rows.storable(entry.reason),
         removals=rows.storable(entry.removals, REMOVALS_LENGTH))
 
-    newest = _NEWEST.limit(1)
+    before = _NEWEST.limit(1)
     if entry.mode:
-        # The entries of two leaders of different modes alternate.
-        newest = newest.where(_SYNCS.mode.in_(['', entry.mode]))
+        # Two leaders of different modes alternate: each skips the entries of
+        # the other, but not those of commands, which have no mode.
+        before = before.where(_SYNCS.mode.in_(['', entry.mode]))
 
     def work(connection: Any) -> None:
-        row, addition = connection.execute(newest).first(), entry
+        addition = entry
+        row = connection.execute(before).first()
         if row and entry.continues(_entry(row)):
-            # The addition replaces it, unless another process has meanwhile.
+            # The addition replaces the row, if no other process has meanwhile.
             deletion = sa.delete(models.syncs).where(
                 _SYNCS.id == row.id, _SYNCS.passes == row.passes)
             if connection.execute(deletion).rowcount:
@@ -100,7 +102,7 @@ def add(database: engine.Database, entry: Entry, keep: int = KEEP) -> None:
                     entry, started_at=row.started_at, passes=row.passes + 1)
         connection.execute(
             sa.insert(models.syncs), dataclasses.asdict(addition))
-        # Rows are counted: IDs may have gaps, for example on Galera.
+        # By the number of rows: IDs may have gaps, for example on Galera.
         ids = _NEWEST.with_only_columns(_SYNCS.id)
         surplus = connection.scalar(ids.offset(keep).limit(1))
         if surplus is not None:
@@ -108,9 +110,9 @@ def add(database: engine.Database, entry: Entry, keep: int = KEEP) -> None:
                 sa.delete(models.syncs).where(_SYNCS.id <= surplus))
 
     database.run(work)
-    # Processes are only displayed, and the next sync tries again.
+    # If this fails, old processes are displayed until the next sync.
     with contextlib.suppress(exceptions.JournalUnavailable):
-        seen_processes.forget(database, entry.ended_at)
+        store.forget_processes(database, entry.ended_at)
 
 
 def newest(database: engine.Database) -> list[Entry]:

@@ -11,7 +11,7 @@ from nova_aggregate_mirror import source
 
 if typing.TYPE_CHECKING:
     # Needs SQLAlchemy, which each command of the openstack client would load.
-    from nova_aggregate_mirror.journal import stored_rows
+    from nova_aggregate_mirror.journal import store
 
 
 class Progress:
@@ -34,7 +34,7 @@ class Context:
     ledger: journal.Ledger
     nova: source.Source
     placement: client.Client
-    rows: 'stored_rows.StoredRows | None' = None
+    rows: 'store.StoredRows | None' = None
     """None where no journal is used."""
     each: isolation.Each = isolation.in_turn
     display: Progress = Progress()

@@ -8,7 +8,6 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror.journal import seen_processes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.reconcile import problems
 
@@ -59,8 +58,8 @@ def _of_nova_api(journal: store.Journal, wanted: str, clause: str, step: str
                  ) -> list[Problem]:
     """Describe the latest nova-api of each host that has another mode."""
     # The oldest come first, and later ones replace them.
-    latest = {process.host: process for process in seen_processes.read(
-        journal.database, time.time() - seen_processes.KEEP)}
+    since = time.time() - store.KEEP_PROCESSES
+    latest = {process.host: process for process in journal.processes(since)}
     mismatches = []
     for host, process in sorted(latest.items()):
         if process.mode != wanted:

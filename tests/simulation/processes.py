@@ -20,7 +20,7 @@ from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal import stored_rows
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
@@ -193,8 +193,7 @@ class Journal:
         self.database = Database(cloud)
         self.ledger = synced_ledger.SyncedLedger(
             cloud.conf, self.database, self.now, clock=lambda: world.now)
-        self.rows = stored_rows.StoredRows(
-            self.database, self.ledger, self.now)
+        self.rows = store.StoredRows(self.database, self.ledger, self.now)
 
 
 class Parts(processes.Process):

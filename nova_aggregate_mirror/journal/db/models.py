@@ -67,7 +67,7 @@ processes = sa.Table(
     'processes', metadata, sa.Column('id', Uuid, primary_key=True),
     *_required(host=Name, version=sa.String(64), mode=sa.String(16),
                seen_at=Time))
-"""Nova-api processes with the hook, for display: see ``api_processes``."""
+"""Nova-api processes with the hook, for display: see ``rows.Presence``."""
 
 syncs = sa.Table(
     'syncs', metadata,

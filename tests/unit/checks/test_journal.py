@@ -18,7 +18,6 @@ from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as journal_types
-from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
@@ -260,8 +259,8 @@ class TestJournal(doubles.TestCase):
         now = time.time()
         self.record('h1')
         for _process in range(2):
-            clock = itertools.count(0.0, api_processes.RETRY)
-            rows = self.rows_of(api_processes.Presence(
+            clock = itertools.count(0.0, journal_rows.RETRY)
+            rows = self.rows_of(journal_rows.Presence(
                 now=lambda: now, clock=clock.__next__))
             self.assertRaises(
                 exceptions.JournalUnavailable, rows.record,
@@ -284,7 +283,7 @@ class TestJournal(doubles.TestCase):
                 (checks.Code.WARNING, ('systemctl restart nova-api',)),
                 (finding.code, finding.commands))
             self.assertIn('has ever recorded an operation', finding.text)
-        rows = self.rows_of(api_processes.Presence(
+        rows = self.rows_of(journal_rows.Presence(
             now=lambda: time.time() - 40.5 * 86400))
         rows.record(rows.make(journal_types.Dirty('h2')))
         finding, = journal.processes(self.deployment)

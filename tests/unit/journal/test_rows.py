@@ -8,7 +8,7 @@ import os
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror.journal import stored_rows
+from nova_aggregate_mirror.journal import store
 from tests.unit import doubles
 
 DIRTY = journal.Dirty('h1', frozenset({'n1', 'n2'}), 'req-1')
@@ -124,7 +124,7 @@ class TestProgress(RowsTest):
         self.rows.set_mirrored([row.id])
         self.assertEqual([dataclasses.replace(
             row, attempts=1, mirrored_at=1005.0)], self.stored())
-        self.assertEqual([stored_rows.Brief(row.id, True, 1, False)],
+        self.assertEqual([store.Brief(row.id, True, 1, False)],
                          self.rows.briefs())
 
     def test_row_that_was_handed_over_meanwhile(self):
@@ -140,7 +140,7 @@ class TestProgress(RowsTest):
         self.rows.set_failed({row.id: 'refused'})
         self.assertEqual([dataclasses.replace(
             row, attempts=1, last_error='refused')], self.stored())
-        self.assertEqual([stored_rows.Brief(row.id, True, 1, True)],
+        self.assertEqual([store.Brief(row.id, True, 1, True)],
                          self.rows.briefs())
 
     def test_error_fits_every_database(self):

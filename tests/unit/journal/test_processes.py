@@ -7,11 +7,10 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror.journal import seen_processes
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.reconcile import modes
 from tests.unit import doubles
 
@@ -22,7 +21,7 @@ class TestClocks(doubles.TestCase):
         """Record an operation by a nova-api whose clock is ahead."""
         recorded = rows.Rows(
             self.journal.database, self.journal.ledger,
-            presence=api_processes.Presence(
+            presence=rows.Presence(
                 mode, now=lambda: time.time() + seconds))
         recorded.record(recorded.make(journal.Dirty('h1')))
 
@@ -44,13 +43,12 @@ class TestClocks(doubles.TestCase):
 
     def test_clock_that_was_ahead_and_is_corrected(self) -> None:
         """It decides no mode of its host, and its row is deleted."""
-        self.record_by_clock(2 * seen_processes.AHEAD, conf.OBSERVE)
+        self.record_by_clock(2 * store.AHEAD, conf.OBSERVE)
         self.assertEqual([], self.disagreements())
         self.record_by_clock(0.0, conf.MIRROR)
         self.assertEqual([], self.disagreements())
         self.assertEqual([conf.MIRROR], [
-            process.mode for process
-            in seen_processes.read(self.journal.database)])
+            process.mode for process in self.journal.processes()])
         self.sync()
         self.assertEqual([conf.MIRROR], self.modes_in_database())
 
@@ -60,14 +58,14 @@ class TestClocks(doubles.TestCase):
         A process is shown ten minutes later, however long it failed.
         """
         clock, tries = 0.0, []
-        presence = api_processes.Presence(clock=lambda: clock)
+        presence = rows.Presence(clock=lambda: clock)
         for clock in range(0, 3000, 60):
             if presence.begin_write():
                 tries.append(clock)
         self.assertEqual([0, 60, 180, 420, 900, 1500, 2100, 2700], tries)
         presence.set_written()
         self.assertFalse(presence.begin_write())
-        for pause in api_processes.INTERVAL, api_processes.RETRY:
+        for pause in rows.INTERVAL, rows.RETRY:
             clock += pause
             self.assertTrue(presence.begin_write())
 
@@ -85,13 +83,13 @@ class TestClocks(doubles.TestCase):
 
         The newest of all is kept, not one for each host.
         """
-        self.record_by_clock(-5 * seen_processes.KEEP, conf.MIRROR)
-        self.record_by_clock(-4 * seen_processes.KEEP, conf.OBSERVE)
-        self.record_by_clock(2 * seen_processes.AHEAD, conf.MIRROR)
+        self.record_by_clock(-5 * store.KEEP_PROCESSES, conf.MIRROR)
+        self.record_by_clock(-4 * store.KEEP_PROCESSES, conf.OBSERVE)
+        self.record_by_clock(2 * store.AHEAD, conf.MIRROR)
         self.assertEqual([], self.disagreements())
         self.sync()
         self.assertEqual([conf.OBSERVE], self.modes_in_database())
         self.assertEqual([], self.disagreements())
-        self.record_by_clock(-2 * seen_processes.AHEAD, conf.MIRROR)
+        self.record_by_clock(-2 * store.AHEAD, conf.MIRROR)
         self.sync()
         self.assertEqual([conf.MIRROR], self.modes_in_database())
