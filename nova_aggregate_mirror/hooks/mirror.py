@@ -174,7 +174,8 @@ class Mirror:
         process = request.process
         row = process.rows.make(journal.Dirty(
             operation.host, request.nodes, operation.request_id))
-        uuids = [scope.aggregate_uuid] if scope else []
+        uuid = scope.aggregate_uuid if scope else ''
+        uuids = [uuid] if uuid else []
         may_exist = False
         if request.failure:
             process.ledger.defer(uuids)

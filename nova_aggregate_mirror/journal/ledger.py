@@ -10,48 +10,44 @@ import sqlalchemy as sa
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror import uuids
 
 _LEDGER = models.ledger.c
-UUIDS = _LEDGER.aggregate_uuid.in_(engines.SOME)
-UUID = _LEDGER.aggregate_uuid == sa.bindparam('uuid')
-_INTERSECTION = sa.select(_LEDGER.aggregate_uuid).where(UUIDS)
-_MARK = sa.update(models.ledger).where(UUID).values(
+ONE_UUID = _LEDGER.aggregate_uuid == sa.bindparam('uuid')
+SOME_UUIDS = _LEDGER.aggregate_uuid.in_(engines.SOME)
+_STORED = sa.select(_LEDGER.aggregate_uuid).where(SOME_UUIDS)
+_MARK = sa.update(models.ledger).where(ONE_UUID).values(
     deleted_at=sa.bindparam('now'))
 
 
 class DatabaseLedger:
-    """Ledger in the journal's database, as far as nova-api uses it.
-
-    Texts that are no UUIDs, which placement refuses, are left out.
-    """
+    """Ledger in the journal's database, as far as nova-api uses it."""
 
     def __init__(self, database: engine.Database,
                  now: abc.Callable[[], float] = time.time) -> None:
         self._database = database
         self._now = now
         self._cache: frozenset[str] = frozenset()
-        """UUIDs that were read or written; they stay while nova has them."""
+        """UUIDs that the ledger has; it keeps them while nova has them."""
         self._deferred: set[str] = set()
-        """UUIDs that could not be added: only in placement, one is foreign."""
+        """UUIDs to be added; until then, they are foreign in placement."""
 
     def intersection(self, aggregates: abc.Iterable[str]) -> frozenset[str]:
         """Return the given UUIDs that the ledger has."""
-        requested = valid(aggregates)
+        requested = frozenset(aggregates)
         if not requested:
-            return frozenset()
+            return requested
         return self._database.run(
-            lambda connection: intersection(connection, requested))
+            lambda connection: read_stored(connection, requested))
 
     def remember(self, aggregates: abc.Iterable[str]) -> None:
         """Add UUIDs of nova aggregates to the ledger."""
-        current = valid(aggregates)
+        current = frozenset(aggregates)
         if not current <= self._cache:
             self.add(current)
 
     def defer(self, aggregates: abc.Iterable[str]) -> None:
         """Add UUIDs in the next transaction that adds any."""
-        self._deferred |= valid(aggregates) - self._cache
+        self._deferred |= frozenset(aggregates) - self._cache
 
     def add(self, aggregates: abc.Iterable[str],
             work: abc.Callable[[Any], object] = lambda connection: None
@@ -61,10 +57,10 @@ class DatabaseLedger:
         additions, now = frozenset(self._deferred), self._now()
 
         def transact(connection: Any) -> None:
-            remember(connection, additions, now)
+            insert_missing(connection, additions, now)
             work(connection)
 
-        # After a failure they stay deferred.
+        # If this raises, the additions stay deferred.
         self._database.run(transact)
         self._cache |= additions
         self._deferred -= additions
@@ -73,15 +69,13 @@ class DatabaseLedger:
         """Mark the UUID of an aggregate that a user is deleting.
 
         This is attempted during a back-off, too: later, only the mark may show
-        that the UUID was nova's. Others, which may be locked, stay deferred.
+        that the UUID was nova's. Other UUIDs may be locked, and stay deferred.
         """
-        if not uuids.is_uuid(aggregate):
-            return
         now = self._now()
         self._deferred.add(aggregate)
 
         def work(connection: Any) -> None:
-            remember(connection, frozenset({aggregate}), now)
+            insert_missing(connection, frozenset({aggregate}), now)
             connection.execute(_MARK, {'uuid': aggregate, 'now': now})
 
         self._database.run(work, insist=True)
@@ -89,22 +83,18 @@ class DatabaseLedger:
         self._deferred.discard(aggregate)
 
 
-def intersection(connection: Any, aggregates: abc.Iterable[str]
-                 ) -> frozenset[str]:
+def read_stored(connection: Any, aggregates: abc.Iterable[str]
+                ) -> frozenset[str]:
     """Read which of the UUIDs the ledger has."""
-    return frozenset(uuid for uuid, in engines.select(
-        connection, _INTERSECTION, aggregates))
+    rows = engines.select(connection, _STORED, aggregates)
+    return frozenset(uuid for uuid, in rows)
 
 
-def remember(connection: Any, aggregates: frozenset[str], now: float) -> None:
+def insert_missing(connection: Any, aggregates: frozenset[str], now: float
+                   ) -> None:
     """Add the UUIDs that the ledger does not have yet."""
-    additions = sorted(aggregates - intersection(connection, aggregates))
+    additions = sorted(aggregates - read_stored(connection, aggregates))
     if additions:
         # Another controller may insert the same UUID concurrently.
         connection.execute(models.insert_new(connection, models.ledger), [
             {'aggregate_uuid': uuid, 'created_at': now} for uuid in additions])
-
-
-def valid(aggregates: abc.Iterable[str]) -> frozenset[str]:
-    """Return the texts that are UUIDs."""
-    return frozenset(filter(uuids.is_uuid, aggregates))

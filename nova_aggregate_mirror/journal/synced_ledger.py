@@ -15,15 +15,15 @@ from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror import uuids
 
 FORGET_AFTER = 7 * 24 * 3600
-"""Seconds that an absent UUID stays at least: a late write of it is owned."""
+"""Seconds for which an absent UUID stays, so that a late write is owned."""
 
 _ENTRIES = sa.select(models.ledger)
 _UNMARK = sa.update(models.ledger).where(
-    ledger.UUID, models.ledger.c.deleted_at == sa.bindparam('mark')
+    ledger.ONE_UUID, models.ledger.c.deleted_at == sa.bindparam('mark')
 ).values(deleted_at=None)
-_SET_ABSENT = sa.update(models.ledger).where(ledger.UUIDS).values(
+_SET_ABSENT = sa.update(models.ledger).where(ledger.SOME_UUIDS).values(
     absent_since=sa.bindparam('since'))
-_FORGET = sa.delete(models.ledger).where(ledger.UUIDS)
+_FORGET = sa.delete(models.ledger).where(ledger.SOME_UUIDS)
 
 
 class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
@@ -44,7 +44,8 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
             if uuids.is_uuid(row.aggregate_uuid):
                 since = now if row.absent_since is None else row.absent_since
                 entries[row.aggregate_uuid] = journal.LedgerEntry(
-                    row.deleted_at is not None, max(0.0, now - since))
+                    deleted=row.deleted_at is not None,
+                    absent=max(0.0, now - since))
         self._cache = frozenset(entries)
         return entries
 
@@ -71,25 +72,25 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
                     if row.deleted_at is not None:
                         marks[uuid] = row.deleted_at
                 elif since is None or since > now:
-                    # It is later if the clock was set back since.
+                    # ``since`` is in the future after a clock was set back.
                     newly_absent.append(uuid)
                 elif uuid in empty and since < now - FORGET_AFTER:
                     forgotten.add(uuid)
             engine.write(connection, _SET_ABSENT, newly_absent, since=now)
             engine.write(connection, _SET_ABSENT, returned, since=None)
             engine.write(connection, _FORGET, forgotten)
-            # Only if the mark is still the one that was read.
-            for uuid, deleted_at in sorted(self._outdated(marks).items()):
+            # A mark is cleared only if it is still the one that was read.
+            for uuid, deleted_at in sorted(self._watch(marks).items()):
                 connection.execute(_UNMARK, {'uuid': uuid, 'mark': deleted_at})
             return forgotten
 
         forgotten = self._database.run(work)
         self._cache -= forgotten
 
-    def _outdated(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
+    def _watch(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
         """Note new marks; return those older than any running call."""
         now = self._clock()
-        # An aggregate that is marked anew has another time of its deletion.
+        # A second deletion of an aggregate has a time, and an age, of its own.
         self._marks = {mark: self._marks.get(mark, now)
                        for mark in marks.items()}
         longest = self._conf.aggregate_mirror.max_call_age

@@ -257,7 +257,7 @@ def marks_no_deletion(parts: Parts) -> None:
 
 def clears_marks_of_running_deletions(parts: Parts) -> None:
     """Without rule 9: a marker is cleared while nova may still delete."""
-    parts.journal.ledger._outdated = dict
+    parts.journal.ledger._watch = dict
 
 
 def has_no_cure_for_deletions(parts: Parts) -> None:

@@ -3,15 +3,10 @@
 
 import contextlib
 
-from oslo_utils import uuidutils
-import sqlalchemy as sa
-import testtools
-
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
-from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.limits import engines
@@ -62,23 +57,6 @@ class TestLedger(LedgerTest):
         none.observe(['a'], [])
         self.assertEqual(({}, frozenset()),
                          (none.entries(), none.intersection(['a'])))
-
-
-class TestTexts(testtools.TestCase):
-    """What nova has instead of a UUID of an aggregate."""
-
-    def test_nothing_enters(self):
-        """Neither alone nor with the UUIDs of others."""
-        uuid = uuidutils.generate_uuid()
-        journal = store.Journal(doubles.make_conf(self))
-        journal.ledger.remember([uuid, '', 'zone-one'])
-        journal.ledger.mark('marked')
-        journal.ledger.defer(['deferred'])
-        journal.ledger.add(['added'])
-        stored = sa.select(models.ledger.c.aggregate_uuid)
-        self.assertEqual([uuid], journal.database.run(
-            lambda connection: connection.scalars(stored).all()))
-        self.assertEqual({uuid}, journal.ledger.intersection([uuid, '']))
 
 
 class TestOutage(LedgerTest):

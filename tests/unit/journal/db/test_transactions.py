@@ -46,7 +46,7 @@ class TestTransactions(testtools.TestCase):
 
     def stored(self):
         run = engine.Database(self.conf).run
-        return {*run(lambda connection: ledger.intersection(
+        return {*run(lambda connection: ledger.read_stored(
             connection, {'a', 'b'}))}
 
     def fails(self, *errors):
@@ -54,7 +54,7 @@ class TestTransactions(testtools.TestCase):
         left = list(errors)
 
         def work(connection):
-            ledger.remember(connection, frozenset({'a'}), 0.0)
+            ledger.insert_missing(connection, frozenset({'a'}), 0.0)
             if left:
                 raise left.pop(0)
             return 'done'
