@@ -62,7 +62,7 @@ class Cause:
         return dataclasses.replace(self, step=self.step % literal)
 
     def in_call(self) -> 'Cause':
-        """Return the row for the time of a request to nova-api."""
+        """Return the row for a request to nova-api that has no time left."""
         return dataclasses.replace(self, step='raise [aggregate_mirror] '
                                    'inline_timeout to do more within a call')
 
@@ -72,7 +72,7 @@ class Cause:
 
 
 def _log(kind: str, phrase: str) -> Cause:
-    """Return a row about which only the party itself has more."""
+    """Return a row whose next step is to see the log of the party."""
     return Cause(kind, phrase, 'see the log of {server}')
 
 
@@ -268,12 +268,13 @@ def cell(name: str, mapping: str = '') -> Party:
 
     :param mapping: the URL in its mapping; a template has places in braces
     """
+    option = 'database_connection of the cell mapping'
+    if '{' in mapping:
+        option = ('[database] connection, which fills in the URL of the cell '
+                  'mapping')
+    # Without update_cell, which sets from nova.conf what it is not given.
     return database(
-        'the database of cell ' + name,
-        '[database] connection, which fills in the URL of the cell mapping'
-        if '{' in mapping else
-        # Nova's update_cell sets what it is not given from nova.conf.
-        'database_connection of the cell mapping', 'run "nova-manage db sync"')
+        'the database of cell ' + name, option, 'run "nova-manage db sync"')
 
 
 def lacking(cause: Cause, name: str) -> Cause:

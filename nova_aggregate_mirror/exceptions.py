@@ -88,7 +88,7 @@ class MirrorError(Exception):
 
     is_outage = False  # The party failed, so that it fails every request.
     is_refusal = False  # The party refused the account.
-    is_of_provider = True  # It may be about the one provider asked about.
+    is_of_provider = True  # It may concern only the provider of the request.
     is_of_placement = True  # Placement, or the way to it, failed.
     is_unwritten = False  # It is known that the journal was not written.
     is_repeatable = False
@@ -96,7 +96,7 @@ class MirrorError(Exception):
     as one backend of many: the same GET may be answered by another."""
     may_have_moved = True  # The service may have another address now.
     retry_after = 0.0  # Seconds to wait, as the service asks.
-    cells = frozenset[str]()  # Those down, as in ``source.Nova.cells_down``.
+    cells = frozenset[str]()  # Names of the cells that are down.
 
     def __init__(self, observation: str, party: str = '', occasion: str = '',
                  consequence: str = '', step: str = '', kind: str = ''
@@ -162,7 +162,7 @@ class CellUnavailable(Retriable):
 
     @classmethod
     def of_any(cls, down: abc.Mapping[str, Failure]) -> 'CellUnavailable':
-        """Create the error for what may be in any of these cells."""
+        """Create the error for what may be in any of these cells, by one."""
         error = cls.again(down[min(down)])
         error.cells = frozenset(down)
         return error
@@ -179,9 +179,7 @@ class JournalUnavailable(Retriable):
 
 
 class JournalLocked(JournalUnavailable):
-    """A write waited in vain for a lock; other rows can be written."""
-
-    is_unwritten = True
+    is_unwritten = True  # Other rows may be free to be written.
 
 
 class JournalNotAsked(JournalUnavailable):
@@ -201,9 +199,10 @@ class NotTried(Retriable):
         if isinstance(error, Stopped):
             return error
         failure = error.failure
-        return cls('was not asked again: it %s' % failure.observation
-                   if failure.party else failure.observation,
-                   failure.party, failure.occasion, step=failure.step)
+        text = failure.observation
+        if failure.party:
+            text = 'was not asked again: it ' + text
+        return cls(text, failure.party, failure.occasion, step=failure.step)
 
 
 class Stopped(Retriable):
@@ -261,7 +260,7 @@ def failure_of(call: abc.Callable[[], object],
                *expected: type[MirrorError]) -> MirrorError | None:
     """Call, and return the error that was raised; None if none was.
 
-    For what is logged: in an ``except`` block oslo.log appends the exception.
+    To log the error: in an ``except`` block, oslo.log would append it again.
 
     :param expected: classes; by default any error of this package
     """

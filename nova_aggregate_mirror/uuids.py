@@ -20,7 +20,7 @@ def canonical(text: str) -> str:
 
 
 # More than a cloud has, so that each sync finds the results of the last one.
-@functools.lru_cache(1 << 15)
+@functools.lru_cache(maxsize=1 << 15)
 def is_uuid(text: str | None) -> bool:
     """Check whether a text of nova's databases is a UUID, in any spelling.
 

@@ -93,7 +93,7 @@ def space(deployment: checks.Deployment) -> checks.Findings:
     path = existing.sqlite_file(deployment.conf)
     if path is None:
         return checks.skipped(ON_SERVER)
-    directory = sqlite.existing(path.parent)
+    directory = sqlite.nearest_existing(path.parent)
     free = shutil.disk_usage(directory).free / 2 ** 20
     if free >= LEAST_FREE:
         return []

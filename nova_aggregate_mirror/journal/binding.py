@@ -15,8 +15,8 @@ from nova_aggregate_mirror.journal import nova_identity
 class Binding:
     """Guard against two novas sharing a journal by mistake.
 
-    :param cell_mappings: of every cell but cell0
-    :param aggregates: of every aggregate of nova
+    :param cell_mappings: reads every cell but cell0, UUID to name
+    :param aggregates: reads every aggregate of nova, UUID to name
     """
 
     def __init__(self, database: engine.Database,
@@ -41,16 +41,16 @@ class Binding:
         try:
             mappings = self._cell_mappings()
             stored = self._database.run(nova_identity.cells)
-            is_same = not stored or nova_identity.is_same(
+            is_ours = not stored or nova_identity.is_same(
                 self._database, stored, mappings, self._aggregates)
         except exceptions.NovaUnavailable:
             if self._is_checked:
                 return True
             raise
-        # It is False only without content: otherwise ``is_same`` raises.
-        is_bound = is_same or leads
+        # It is not ours if it has no content: otherwise ``is_same`` raises.
+        is_bound = is_ours or leads
         if is_bound and mappings and stored != mappings.keys():
-            # False if another agent has bound it meanwhile.
+            # False if another agent has bound the journal meanwhile.
             is_bound = replace(self._database, mappings, stored)
         # A nova without cells has nothing to mirror yet; check again later.
         self._is_checked = is_bound and bool(mappings)

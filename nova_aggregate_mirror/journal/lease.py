@@ -20,8 +20,6 @@ _LEASE = models.lease.c
 
 
 class LeaseRow(NamedTuple):
-    """The row of a lease."""
-
     holder: str
     """Empty after its release."""
     renewals: int
@@ -64,12 +62,12 @@ class Lease:
         self.watched: LeaseRow | None = None
         """The lease of another agent, which this agent waits for."""
         self._since = 0.0
-        """When that was first read, by the monotonic clock."""
+        """When ``watched`` was first read, by the monotonic clock."""
 
     def step(self) -> bool:
         """Renew or try to take the lease; return whether this agent leads."""
-        # Only the holder writes: what it has written need not be read. It is
-        # unknown again, and to be read, unless the write below succeeds.
+        # Only the holder writes the row, and need not read what it wrote. If
+        # its next write fails, the row is unknown until it is read below.
         written, self._written = self._written, None
         if written and self._take(written):
             return True

@@ -20,13 +20,13 @@ class RowLocks:
         self.locked: dict[str, exceptions.JournalLocked] = {}
         """Rows that could not be written, to the reason."""
         self.waited: set[str] = set()
-        """Those whose own transaction waited; no time was left for others."""
+        """Those whose own transaction waited in vain for the lock."""
         self._waits_left = MOST_TIMEOUTS
         self._last_error: exceptions.JournalLocked | None = None
 
     def write(self, statement: abc.Callable[[list[str]], object],
               rows: abc.Iterable[str]) -> None:
-        """Write to rows; ``locked`` gets those that are, or were not tried.
+        """Write to rows; add to ``locked`` what is locked or was not tried.
 
         :param statement: writes to the rows with these IDs
         :param rows: IDs, in the order in which single rows are written
@@ -51,7 +51,7 @@ class RowLocks:
         except exceptions.JournalLocked as exc:
             self._waits_left -= 1
             self._last_error = exc
-            if len(ids) == 1:  # Of several, it is not known which.
+            if len(ids) == 1:  # Any of several rows may be the locked one.
                 self.waited.update(ids)
             return exc
         return None

@@ -15,7 +15,7 @@ _LEDGER = sa.select(models.ledger)
 _ROW = sa.select(models.dirty.c.id).limit(1)
 
 Names = abc.Callable[[], abc.Mapping[str, str]]
-"""Reads UUID to display name."""
+"""A function that reads UUIDs and their display names."""
 
 
 def check(database: engine.Database, cell_mappings: Names,
@@ -26,8 +26,8 @@ def check(database: engine.Database, cell_mappings: Names,
     removed individually. So is one with an aggregate that the ledger has and
     that no user deleted: cell mappings are also deleted and created again.
 
-    :param cell_mappings: of every cell but cell0
-    :param aggregates: of every aggregate of nova
+    :param cell_mappings: reads every cell but cell0
+    :param aggregates: reads every aggregate of nova
     :returns: whether it is bound; until then, another nova may bind it
     :raises WrongNova: the journal belongs to another nova
     :raises JournalUnavailable, NovaUnavailable: one of them cannot be read
@@ -58,10 +58,11 @@ def is_same(database: engine.Database, stored: frozenset[str],
     raise exceptions.WrongNova(
         'the journal belongs to another nova, with the cells %s; this nova '
         'has the cells %s, and no aggregate of the journal'
-        % (', '.join(sorted(stored)), present), step='give each nova a '
-        'database of its own in [aggregate_mirror_database] connection; only '
-        'if this nova was rebuilt, with new cell mappings and aggregates, run '
-        '"%s"' % commands.BIND)
+        % (', '.join(sorted(stored)), present),
+        step='give each nova a database of its own in '
+        '[aggregate_mirror_database] connection; only if this nova was '
+        'rebuilt, with new cell mappings and aggregates, run "%s"'
+        % commands.BIND)
 
 
 def cells(connection: Any) -> frozenset[str]:

@@ -30,11 +30,11 @@ T = TypeVar('T')
 ATTEMPTS = 20
 PAUSE = 0.02
 
-# Of the agent and the commands, which go on with other rows meanwhile.
+# Of the agent and the commands, which go on with rows that are not locked.
 LIMITS = engines.Limits(longest_lock_wait=1.0)
 
 # MySQL's errors of a row, and of a table, that another session changes.
-CHANGED = (1020,), (1684,)
+CHANGED = 1020, 1684
 
 JOURNAL = 'the journal'
 PARTY = causes.database(JOURNAL, models.OPTION, models.SYNC)
@@ -51,8 +51,10 @@ translated = functools.partial(
 def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
     # MariaDB reports codes that oslo.db has no class for.
+    codes = [error.args[0] for error in driver_failures.chain(exc)
+             if error.args]
     return isinstance(exc, db_exc.DBDeadlock) or any(
-        error.args[:1] in CHANGED for error in driver_failures.chain(exc))
+        code in CHANGED for code in codes)
 
 
 class Database:
@@ -78,11 +80,11 @@ class Database:
         with self._mutex:
             if self._engine is None:
                 url = self._url or configured(self._conf)
-                self._engine = (
-                    sqlite.create(url) if url.get_backend_name() == 'sqlite'
-                    else engines.create(
-                        url, self._conf.aggregate_mirror_database,
-                        self.limits))
+                if url.get_backend_name() == 'sqlite':
+                    self._engine = sqlite.create(url)
+                else:
+                    self._engine = engines.create(
+                        url, self._conf.aggregate_mirror_database, self.limits)
             return self._engine
 
     def run(self, work: abc.Callable[[Any], T], insist: bool = False) -> T:
@@ -132,7 +134,7 @@ class Database:
         """
         if self._is_prepared:
             return
-        # Without the mutex: while a server hangs, callers would wait in turn.
+        # Not under the mutex: with a server that hangs, callers would queue.
         try:
             schema = self.schema()
             if schema.is_outdated:
@@ -144,12 +146,11 @@ class Database:
                 with translated():
                     self._transact(models.upgrade)
             self._is_prepared = True
-        except exceptions.JournalNotAsked:
-            # The next attempt continues with its connection.
-            raise
-        except exceptions.JournalUnavailable:
-            # A file that is replaced meanwhile must be opened again.
-            self.close()
+        except exceptions.JournalUnavailable as exc:
+            # A file that is replaced meanwhile must be opened again. A server
+            # that was not asked is asked next through the same connection.
+            if not isinstance(exc, exceptions.JournalNotAsked):
+                self.close()
             raise
 
     def _transact(self, work: abc.Callable[[Any], T]) -> T:

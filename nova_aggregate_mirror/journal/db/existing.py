@@ -18,7 +18,7 @@ from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.limits import engines
 
 # An ALTER waits for the locks of all sessions that use the table.
-HOUR = engines.Limits(3600.0)
+HOUR = engines.Limits(answer=3600.0)
 
 
 def display_url(conf: cfg.ConfigOpts) -> str:
@@ -61,11 +61,11 @@ def open_existing(conf: cfg.ConfigOpts) -> engine.Database:
     """
     file = sqlite_file(conf)
     if file and is_missing(conf):
-        # It shows whether the file could be created.
+        # Raise why nova-api could not create the file, if so.
         try:
-            sqlite.try_write(sqlite.existing(file.parent))
+            sqlite.try_write(sqlite.nearest_existing(file.parent))
         except FileNotFoundError as exc:
-            # That directory exists, but takes no file: it is not missing.
+            # The directory exists, but takes no file: name the file instead.
             raise sqlite.failure(exc, file) from exc
         return open_empty(conf)
     database = engine.Database(conf)

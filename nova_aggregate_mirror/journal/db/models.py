@@ -30,7 +30,7 @@ Flag, Count, Time = sa.Boolean(), sa.Integer(), sa.Float(53)
 
 
 def _required(**types: Any) -> list[sa.Column[Any]]:
-    """Return columns that are never NULL, by their names."""
+    """Return columns of these names and types, which are never NULL."""
     return [sa.Column(name, kind, nullable=False)
             for name, kind in types.items()]
 
@@ -135,7 +135,7 @@ def read_schema(connection: sa.engine.Connection) -> Schema:
     if inspector.has_table(STAMP):
         version = connection.scalar(sa.text(
             'SELECT version_num FROM ' + STAMP))
-    # After the version, which a migration stores when it has all tables.
+    # Read after the version, which a migration stores when it has all tables.
     tables = frozenset(name for name in inspector.get_table_names()
                        # SQLite's own, which older SQLAlchemy also lists.
                        if not name.startswith('sqlite_'))
@@ -149,7 +149,7 @@ def read_schema(connection: sa.engine.Connection) -> Schema:
 def check_tables(connection: sa.engine.Connection) -> Schema:
     """Read the schema, and check that its tables have their columns.
 
-    :raises WrongDatabase: names the first that is not, or the table of rows
+    :raises WrongDatabase: names the first table or column that is missing
     """
     schema = read_schema(connection)
     tables = metadata.sorted_tables
@@ -182,8 +182,8 @@ def is_about_tables(error: Exception) -> bool:
 def upgrade(connection: sa.engine.Connection) -> None:
     """Run the pending migrations in the caller's transaction.
 
-    Each statement allows for having been run: MySQL and MariaDB commit each,
-    and a migration may be interrupted, or run on two controllers.
+    Each statement allows that it has run before: MySQL and MariaDB commit each
+    one, and a migration may be interrupted, or run on two controllers.
     """
     if check_tables(connection).is_outdated:
         from alembic import command
@@ -201,6 +201,7 @@ def _wrong(connection: sa.engine.Connection, tables: abc.Set[str], part: str
     """Return the error for a database that lacks a part of a journal."""
     url = connection.engine.url.set(query={})
     is_file = url.get_backend_name() == 'sqlite'
+    # It has tables of a journal, with alembic's, and no others.
     is_own = {STAMP} < tables <= OWN
     problem, kind = INCOMPLETE % part, ''
     step = USE_ANOTHER_FILE if is_file else USE_ANOTHER % (

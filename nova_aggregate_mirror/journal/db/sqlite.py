@@ -31,8 +31,8 @@ BUSY_TIMEOUT = 5.0
 def create(url: sa.engine.URL) -> sa.engine.Engine:
     """Create an engine with a write-ahead log and persistent connections.
 
-    Oslo.db opens the file for each transaction, which takes longer than the
-    transaction, and a checkpoint each time.
+    Oslo.db opens the file for each transaction, with a checkpoint each time.
+    This takes longer than the transaction.
     """
     engine = engines.build(url, lambda: sa.create_engine(
         url, poolclass=sa.pool.QueuePool,
@@ -40,7 +40,7 @@ def create(url: sa.engine.URL) -> sa.engine.Engine:
     if url.database:
         file = pathlib.Path(url.database)
         _make_private(file)
-        # Before oslo.db's filters.
+        # Called before oslo.db's filters, which translate what is left.
         sa.event.listen(engine, 'handle_error', lambda context: _raise_cause(
             file, context.original_exception))
     exc_filters.register_engine(engine)
@@ -60,16 +60,16 @@ def create(url: sa.engine.URL) -> sa.engine.Engine:
         try:
             _in_turn(lambda: driver.execute('BEGIN IMMEDIATE'))
         except sqlite3.Error:
-            # Repeat it through SQLAlchemy, whose errors oslo.db translates.
+            # Again, through SQLAlchemy, whose errors oslo.db translates.
             connection.exec_driver_sql('BEGIN IMMEDIATE')
 
     return engine
 
 
-def existing(directory: pathlib.Path) -> pathlib.Path:
-    """Return the directory, or the one above that it will be created in."""
-    return next(folder for folder in (directory, *directory.parents)
-                if os.path.exists(folder))
+def nearest_existing(path: pathlib.Path) -> pathlib.Path:
+    """Return the path, or the directory above that it will be created in."""
+    return next(place for place in (path, *path.parents)
+                if os.path.exists(place))
 
 
 def try_write(directory: pathlib.Path) -> None:
@@ -87,7 +87,7 @@ def try_write(directory: pathlib.Path) -> None:
 
 def failure(error: OSError, path: pathlib.Path) -> OSError:
     """Return the error to raise instead, about a path that may not exist."""
-    place = existing(path)
+    place = nearest_existing(path)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Observed(causes.FILE_FULL.with_step(
             place if place.is_dir() else place.parent), place)
@@ -153,7 +153,7 @@ def _make_private(path: pathlib.Path) -> None:
     """Create what is missing of a file and its directory, for its owner."""
     # What root creates gets the owner of the directory above. All is done by
     # descriptor, because that user can replace each name by a link.
-    above = existing(path.parent)
+    above = nearest_existing(path.parent)
     try:
         with contextlib.ExitStack() as stack:
             folder = os.open(above, os.O_PATH | os.O_DIRECTORY)
