@@ -47,7 +47,7 @@ def add_scope(parser: argparse.ArgumentParser, aggregate: str, host: str,
         dest='aggregates',
         help='only associations with this aggregate (%s); may be repeated'
              % given)
-    # Nova has an option named host.
+    # Not as ``host``, which is an option of nova.
     add('--host', action='append', default=[], metavar=host, dest='hosts',
         help='only the compute nodes of this host; may be repeated')
 

@@ -41,8 +41,7 @@ def resource(build: abc.Callable[[], Any], party: errors.Parties,
         cli.tell(['%s is taken as the ID of a %s: %s' % (
             name, kind.noun, exc)])
         return name
-    return single(kind.service, kind.noun, name, ids,
-                  'openstack %s list' % kind.noun)
+    return single(kind.service, kind.noun, name, ids)
 
 
 @transport.repeating
@@ -66,14 +65,15 @@ def identifiers(build: abc.Callable[[], Any], party: errors.Parties,
 
 
 def single(service: str, noun: str, name: str, ids: abc.Sequence[str],
-           listing: str, unread: str = '') -> str:
+           options: str = '', unread: str = '') -> str:
     """Return the only ID of those with a name.
 
-    :param listing: a command that lists the names
+    :param options: those of the command that lists the names
     :param unread: end of the error if there may be others
     :raises UnknownName: none or several have the name
     """
     if not ids:
+        listing = 'openstack %s list%s' % (noun, options)
         raise exceptions.UnknownName('%s has no %s %s; see "%s"%s' % (
             service, noun, name, listing, unread))
     if len(ids) > 1:
@@ -93,16 +93,16 @@ def unknown_names(zone: str, zones: abc.Collection[str],
     """
     texts = []
     if zone and not totals.servers and zone not in zones:
-        names = plurals.some(zones) or 'none'
+        zone_names = plurals.some(zones) or 'none'
         texts.append('nova has no availability zone %s, and no server '
-                     'requests it; nova has %s' % (zone, names))
+                     'requests it; nova has %s' % (zone, zone_names))
     # A host that nova deleted may have servers.
     empty = set(hosts).difference(totals.hosts)
     existing = read() if empty else ()
-    names = plurals.some(existing) or 'none'
+    host_names = plurals.some(existing) or 'none'
     for host in sorted(empty.difference(existing)):
         texts.append('nova has no host %s, and no server is on it; nova has '
-                     '%s' % (host, names))
+                     '%s' % (host, host_names))
     return [problems.Problem('', text, status=exit_status.COULD_NOT_RUN)
             for text in texts]
 
@@ -117,7 +117,9 @@ class Identifiers:
     def look_up(self, args: argparse.Namespace) -> None:
         """Replace names in the arguments of ``scheduling explain``."""
         args.server = self.server(args.server)
-        args.tenant, args.project = args.project, self.project(args.project)
+        # As it was given, and as the ID.
+        args.tenant = args.project
+        args.project = self.project(args.project)
         args.networks = [self._resource(resources.NETWORK, name)
                          for name in args.networks]
         # The image is read by its ID later, which finds whether it exists.
@@ -137,8 +139,7 @@ class Identifiers:
             self._servers.cells_down, 'it may have the server'))
         if down and uuids:
             cli.tell(['Server %s is %s%s' % (name, ', '.join(uuids), down)])
-        return single('nova', 'server', name, uuids,
-                      'openstack server list --all-projects', down)
+        return single('nova', 'server', name, uuids, ' --all-projects', down)
 
     def hints(self, pairs: abc.Iterable[tuple[str, str]]
               ) -> dict[str, list[str]]:
@@ -147,16 +148,14 @@ class Identifiers:
                    'group': self._server_group}
         hints: dict[str, list[str]] = {}
         for hint, value in pairs:
-            hints.setdefault(hint, []).append(
-                convert[hint](value) if hint in convert else value)
+            hints.setdefault(hint, []).append(convert.get(hint, str)(value))
         return hints
 
     def _server_group(self, name: str) -> str:
         if uuidutils.is_uuid_like(name):
             return name
-        return single(
-            'nova', 'server group', name, self._servers.groups_named(name),
-            'openstack server group list --all-projects')
+        uuids = self._servers.groups_named(name)
+        return single('nova', 'server group', name, uuids, ' --all-projects')
 
     def _resource(self, kind: resources.Kind, name: str) -> str:
         return resource(

@@ -182,7 +182,7 @@ def summary(sync: result.Result, note: str = result.PRUNE,
 
 
 def foreign(result: result.Result, never: str) -> list[str]:
-    """Describe the aggregates that are not nova's, if requested."""
+    """Describe foreign aggregates, if requested; ``never`` is why they are."""
     if not result.request.foreign:
         return []
     by_aggregate = collections.defaultdict[str, set[str]](set)

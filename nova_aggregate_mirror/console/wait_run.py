@@ -24,12 +24,12 @@ from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 
 TIMEOUT = 300
-# Between two attempts, at least. Nova-api cannot list the compute nodes of a
-# single host, and needs some seconds to list thousands.
+# Least seconds between two attempts. Nova-api cannot list the compute nodes of
+# a single host, and needs some seconds to list thousands.
 INTERVAL = 1.0
 LEAST, LAST = 3.0, 10.0
 """Limits of the seconds that an attempt at the end may take."""
-# Of an attempt. Nova-api waits up to 60 seconds for a cell, perhaps twice.
+# Most seconds of an attempt. Nova-api may wait 60 seconds for a cell, twice.
 LONGEST = 150.0
 PATIENCE = 30.0
 """Seconds to wait for a provider while placement answers other requests."""
@@ -73,23 +73,23 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
         errors = [sync.not_compared] if sync.not_compared else (
             sync.outcome.failed.values())
         for error in errors:
-            # Nova may be moving a compute node from one host to another.
-            if error.is_refusal or isinstance(
-                    error, exceptions.Permanent) and not isinstance(
-                    error, exceptions.Contradiction):
+            # A contradiction passes if nova is moving a node between hosts.
+            may_pass = not isinstance(error, exceptions.Permanent) or (
+                isinstance(error, exceptions.Contradiction))
+            if error.is_refusal or not may_pass:
                 raise error
         missing = _missing(sync, hosts, repair)
         if not missing or seconds >= timeout:
             break
         # A failure stays the same while its text changes.
-        news = {(problem.subject, problem.key): problem for problem in missing}
+        current = {
+            (problem.subject, problem.key): problem for problem in missing}
         cli.tell(cli.first_lines(
             str(problem) if problem.failure else problem.text
-            for identity, problem in news.items()
-            if identity not in reported))
-        reported = news.keys()
-        # Nova need not be read before placement is asked about these. One that
-        # nova does not have any more is searched for in all cells, but once.
+            for key, problem in current.items() if key not in reported))
+        reported = current.keys()
+        # Placement can be asked for these before nova is read. One that nova
+        # does not have any more is searched for in all cells, but only once.
         nodes = sync.nova.nodes_of(hosts) & (
             sync.outcome.missing | sync.outcome.current.keys())
         sleep(min(max(INTERVAL, now() - start), timeout - seconds))
@@ -141,10 +141,10 @@ def _report(sync: result.Result, seconds: float) -> None:
 def _missing(sync: result.Result, hosts: frozenset[str], repair: str
              ) -> list[problems.Problem]:
     """List what keeps the hosts from being in all their aggregates."""
-    missing, nova = list(sync.problems), sync.outcome.truth
-    memberless = hosts.difference(nova.members, *(
-        aggregate.hosts for aggregate in nova.invalid_aggregates)
-    ) if nova else ()
+    missing, memberless = list(sync.problems), frozenset[str]()
+    if nova := sync.outcome.truth:
+        memberless = hosts.difference(nova.members, *(
+            aggregate.hosts for aggregate in nova.invalid_aggregates))
     for host in sorted(memberless):
         step = 'run "openstack aggregate add host AGGREGATE %s"'
         missing.append(problems.Problem(

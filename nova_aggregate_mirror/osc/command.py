@@ -94,8 +94,7 @@ def _uuid(name: str, aggregates: abc.Iterable[api.ListedAggregate]) -> str:
     matching = {
         aggregate.key: aggregate for aggregate in aggregates
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id))}
-    key = lookup.single('nova', 'aggregate', name, sorted(matching),
-                        'openstack aggregate list')
+    key = lookup.single('nova', 'aggregate', name, sorted(matching))
     if not keyed_aggregates.has_uuid(key):
         invalid = matching[key]
         raise exceptions.UnknownName(invalid.problem, step=invalid.step)
