@@ -33,11 +33,6 @@ STATES = (State.MISSING, State.STALE, State.FOREIGN_AGGREGATE, State.DISPUTED,
 """States of an aggregate that is not in sync, the most important first."""
 
 
-AUTO = 'AUTO:'
-"""Begins the reason with which nova-compute disables its own service, as
-nova's libvirt driver does without a connection to libvirt."""
-
-
 class ListAggregates(command.Lister):
     """List host aggregates and whether placement is in sync with nova.
 
@@ -59,14 +54,13 @@ class ListAggregates(command.Lister):
         by_aggregate = collections.defaultdict(list)
         for association in syncs.complete(sync):
             by_aggregate[association.aggregate_uuid].append(association)
-            # It has no name, and a table has no column of UUIDs.
+            # A foreign aggregate has no name, and a table no column of UUIDs.
             if association.state is State.FOREIGN_AGGREGATE and (
                     parsed_args.formatter != 'table'):
                 names.setdefault(association.aggregate_uuid, '')
         rows = []
         for name, uuid in sorted((name, uuid) for uuid, name in names.items()):
-            hosts = [host for host, aggregates in sync.nova.members.items()
-                     if uuid in aggregates]
+            hosts = sum(uuid in uuids for uuids in sync.nova.members.values())
             in_nova = [association for association in by_aggregate[uuid]
                        if association.in_nova and association.provider]
             in_placement = [association for association in by_aggregate[uuid]
@@ -74,15 +68,15 @@ class ListAggregates(command.Lister):
             states = {association.state for association in by_aggregate[uuid]}
             if uuid in unread:
                 states.add(State.UNKNOWN)
-            rows.append((name, uuid, len(hosts), len(in_nova),
-                         len(in_placement), state(states)))
+            rows.append((name, uuid, hosts, len(in_nova), len(in_placement),
+                         state(states)))
         if not rows:
             cli.tell(['Nova has no aggregate'])
         self.below = syncs.effect(row[-1] for row in rows)
         return COLUMNS, rows
 
-    def in_table(self, columns: Any, rows: Any) -> command.Table:
-        name, _uuid, *others = columns
+    def in_table(self, rows: Any) -> command.Table:
+        name, _uuid, *others = COLUMNS
         return (name, *others), [
             (name, *others) for name, _uuid, *others in rows]
 
@@ -129,6 +123,7 @@ class Diff(command.Lister):
     Nothing is changed.
     """
 
+    in_table = staticmethod(syncs.in_table)
     _epilog = command.epilog(exit_status.COMPARISON)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -148,21 +143,19 @@ class Diff(command.Lister):
                    else result.not_compared)
         rows = syncs.rows(result, associations.DRIFT)
         if result.select(State.MISSING) or rows and not refused:
-            # The other rows need no option; a refusal has its own step.
+            # Stale rows need --prune; removals that are refused have a step.
             pruning = ['--prune'] if not refused and result.select(
                 State.STALE) else []
-            summary += '\nTo change placement, run "%s".' % _sync(
+            summary += '\nTo change placement, run "%s".' % _sync_command(
                 parsed_args, *pruning)
-        listing = _sync(parsed_args, '--prune', '--dry-run', '-f', 'json')
-        cli.tell(summary.splitlines() + result.lines('"%s"' % listing))
+        listing = '"%s"' % _sync_command(
+            parsed_args, '--prune', '--dry-run', '-f', 'json')
+        cli.tell(summary.splitlines() + result.lines(listing))
         self.below = syncs.effect(row[0] for row in rows)
         return syncs.COLUMNS, rows
 
-    def in_table(self, columns: Any, rows: Any) -> command.Table:
-        return syncs.in_table(rows)
 
-
-def _sync(parsed_args: argparse.Namespace, *options: str) -> str:
+def _sync_command(parsed_args: argparse.Namespace, *options: str) -> str:
     """Return a command that syncs what was compared."""
     words = ['openstack aggregate mirror sync', *options]
     words += ['--aggregate ' + shlex.quote(name)
@@ -179,6 +172,7 @@ class Sync(command.Lister):
     that are no host aggregates, and providers that are no compute nodes.
     """
 
+    in_table = staticmethod(syncs.in_table)
     _epilog = command.epilog(exit_status.SYNC)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -207,9 +201,6 @@ class Sync(command.Lister):
         if parsed_args.dry_run:
             self.below = syncs.effect(row[0] for row in rows)
         return syncs.COLUMNS, rows
-
-    def in_table(self, columns: Any, rows: Any) -> command.Table:
-        return syncs.in_table(rows)
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
@@ -249,13 +240,12 @@ class Wait(osc_command.Command):
         return command.run(self, parsed_args, super().run)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        api_clients = command.clients_of(self.app)
+        clients = command.clients_of(self.app)
         self.status = wait_run.run(
-            api_clients.nova, api_clients.placement,
-            frozenset(parsed_args.hosts), parsed_args.timeout,
-            'openstack aggregate mirror sync --host')
+            clients.nova, clients.placement, frozenset(parsed_args.hosts),
+            parsed_args.timeout, 'openstack aggregate mirror sync --host')
         if parsed_args.enable and self.status == exit_status.OK:
-            self.status = _enable(api_clients.nova, parsed_args.hosts)
+            self.status = _enable(clients.nova, parsed_args.hosts)
 
 
 def _enable(nova: api.ApiSource, hosts: abc.Iterable[str]) -> int:
@@ -271,7 +261,8 @@ def _enable(nova: api.ApiSource, hosts: abc.Iterable[str]) -> int:
             if service is None:
                 status = exit_status.NO_NODE
                 text = 'not enabled; nova-api does not show its nova-compute'
-            elif service.disabled_reason.startswith(AUTO):
+            # By nova-compute, such as its libvirt driver without libvirt.
+            elif service.disabled_reason.startswith('AUTO:'):
                 status = exit_status.REFUSED
                 text = ('not enabled; nova-compute disabled it, and enables '
                         'it itself: %s' % service.disabled_reason)

@@ -7,7 +7,6 @@ import dataclasses
 import sys
 from typing import Any
 from typing import cast
-from typing import TextIO
 
 from osc_lib.command import command
 
@@ -26,7 +25,6 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
@@ -91,6 +89,7 @@ def placement_access(sdk: Any, timeout: float = TIMEOUT) -> connection.Access:
 
 
 def _uuid(name: str, aggregates: abc.Iterable[api.ListedAggregate]) -> str:
+    """Return the UUID of the only aggregate with a name, UUID or ID."""
     matching = {
         aggregate.key: aggregate for aggregate in aggregates
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id))}
@@ -107,6 +106,9 @@ class Lister(command.Lister):
     status = exit_status.OK
     below: abc.Sequence[str] = ()
     """Lines below a table."""
+    in_table: abc.Callable[[Any], Table] | None = None
+    """Returns the columns and rows for a terminal, where a cell may be a tuple
+    of lines; without it, a table has all columns."""
     # Cliff annotates it by its default, None.
     _epilog: str = ''  # type: ignore[assignment]
 
@@ -121,9 +123,9 @@ class Lister(command.Lister):
             # A table without rows would be an empty line.
             if not data:
                 return 0
-            # Cliff sorts the rows before it calls the formatter.
+            # As a formatter: cliff sorts the rows before it calls that.
             self.formatter = cast(Any, self)
-        elif parsed_args.formatter not in ('json', 'yaml'):
+        elif parsed_args.formatter not in cli.DOCUMENTS:
             data = [[printable.line(cell) if isinstance(cell, str) else cell
                      for cell in row] for row in data]
         status = super().produce_output(parsed_args, column_names, data)
@@ -131,15 +133,11 @@ class Lister(command.Lister):
             cli.tell(self.below, self.app.stdout)
         return status
 
-    def emit_list(self, columns: Any, rows: Any, stdout: TextIO,
-                  *_arguments: Any) -> None:
+    def emit_list(self, columns: Any, rows: Any, stdout: Any, *_more: Any
+                  ) -> None:
         """Print a table that fits the terminal, as a formatter of cliff."""
-        print(terminal_tables.render(*self.in_table(columns, rows)),
-              file=stdout)
-
-    def in_table(self, columns: Any, rows: Any) -> Table:
-        """Return what fits a terminal; a cell may be a tuple of lines."""
-        return columns, rows
+        table = self.in_table(rows) if self.in_table else (columns, rows)
+        print(terminal_tables.render(*table), file=stdout)
 
     @property
     def clients(self) -> Clients:
@@ -147,17 +145,14 @@ class Lister(command.Lister):
 
     def sync(self, request: full_sync.Request) -> result.Result:
         """Run a sync without a journal, and set the exit status."""
-        def build(stopping: abc.Callable[[], bool], display: context.Progress
-                  ) -> reconciler.Reconciler:
-            return reconciler.Reconciler(
-                journal.Ledger(), self.clients.nova, self.clients.placement,
-                each=workers.each(conf.SYNC_WORKERS, stopping),
-                display=display, batch=BATCH)
-
         # 0 with --quiet, 1 by default, more with --verbose.
         level = self.app.options.verbose_level
-        quiet = level < 2 and not (level and sys.stderr.isatty())
-        sync = syncs.run(build, (), request, quiet)
+        quiet = level == 0 or level == 1 and not sys.stderr.isatty()
+        sync = syncs.run(
+            lambda stopping, display: reconciler.Reconciler(
+                journal.Ledger(), self.clients.nova, self.clients.placement,
+                each=workers.each(conf.SYNC_WORKERS, stopping),
+                display=display, batch=BATCH), (), request, quiet)
         self.status = sync.status()
         return sync
 
@@ -191,14 +186,14 @@ def run(command: Any, parsed_args: argparse.Namespace,
         action(parsed_args)
     except exceptions.MirrorError as exc:
         cli.tell([str(exc)])
-        # A status that was set before the error stays, as of an interruption.
+        # The status of an interruption, which was set before, stays.
         command.status = command.status or exit_status.of(exc)
     return int(command.status)
 
 
 def epilog(statuses: abc.Mapping[int, str]) -> str:
     """Return the part of a manual about exit statuses."""
-    # Nova-api shows no host mappings.
+    # Nova-api shows no host mappings: no command finds that one is missing.
     meanings = {1: 'the client itself could not authenticate', **statuses}
     meanings.pop(exit_status.NOT_MAPPED, '')
     texts = ['%d %s' % status for status in sorted(meanings.items())]

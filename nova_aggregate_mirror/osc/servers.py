@@ -39,13 +39,13 @@ class ListServers(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         nova, servers = self.clients.nova, self.clients.servers
         aggregates = nova.all_aggregates()
-        # The zone of hosts that are in no zone.
-        default = min(servers.zones() - {
+        # The only one that no aggregate has: nova's for hosts in no zone.
+        default_zone = min(servers.zones() - {
             aggregate.zone for aggregate in aggregates}, default='')
         zone_audit = auditor.Auditor(
             [rule for rule in rules.RULES if rule.name == audit.ZONE],
             _with_members(aggregates), zone=parsed_args.zone or '',
-            default_zone=default, complete=servers.with_move,
+            default_zone=default_zone, complete=servers.with_move,
             can_unpin=servers.has(moving.UNPIN_VERSION))
         self._misplacements = list(zone_audit.run(servers.read(
             parsed_args.hosts,
@@ -54,20 +54,20 @@ class ListServers(command.Lister):
         down = nova.hosts_down()
         if parsed_args.hosts:
             down &= frozenset(parsed_args.hosts)
-        found = problems.of_cells(
+        troubles = problems.of_cells(
             api.cells_of(down), 'their servers are not audited')
         if not down:
             members = [aggregate.hosts for aggregate in aggregates]
-            found = lookup.unknown_names(
+            troubles = lookup.unknown_names(
                 parsed_args.zone or '', zone_audit.zones, parsed_args.hosts,
                 zone_audit.totals, lambda: nova.hosts().union(*members))
         cli.tell([auditor.summary(zone_audit.totals), LIMITS,
-                  *map(str, found)])
+                  *map(str, troubles)])
         self.below = auditor.steps(self._misplacements)
-        self.status = zone_audit.totals.status(found)
+        self.status = zone_audit.totals.status(troubles)
         return auditor.FIELDS, list(map(auditor.row, self._misplacements))
 
-    def in_table(self, columns: Any, rows: Any) -> command.Table:
+    def in_table(self, rows: Any) -> command.Table:
         cells = {misplacement.server.uuid: auditor.cells(misplacement)
                  for misplacement in self._misplacements}
         return auditor.COLUMNS, [cells[uuid] for uuid, *_others in rows]

@@ -75,7 +75,7 @@ class TestCommand(testtools.TestCase):
             table = run(
                 Lister, *argv, take_action=lambda parsed_args: (
                     ('Name', 'In Nova'), [('a', 9), ('b', 10), ('c', None)]),
-                in_table=lambda columns, rows: (
+                in_table=lambda rows: (
                     ('Cell',), [(('line', name),) for name, _count in rows]))
             return ''.join(letter for letter in table if letter in 'abc')
 
