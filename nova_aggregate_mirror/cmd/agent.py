@@ -65,12 +65,12 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
     placement = _client(request_timeout=drain.timeout(CONF))
     observes = nova_aggregate_mirror.conf.observes(CONF)
     figures.set_mode(observes)
-    mirror = functools.partial(program.mirror, journal, stopping=stop.is_set)
+    build = functools.partial(program.mirror, journal, stopping=stop.is_set)
     return service.Agent(
-        drain.Drain(CONF, journal.rows, mirror(drain_source, placement),
+        drain.Drain(CONF, journal.rows, build(drain_source, placement),
                     figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
-            CONF, mirror(sync_source, _client()), figures,
+            CONF, build(sync_source, _client()), figures,
             note=functools.partial(sync_history.note, journal.database,
                                    'agent', mode=options.mode),
             zones=sync_source.zones, disagreements=functools.partial(
@@ -78,7 +78,7 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
         lease.Lease(journal.database, options.leader_lease, mode=options.mode),
         binding.Binding(journal.database, drain_source.cell_mappings,
                         drain_source.aggregates),
-        figures, stop, _build_audit(figures), observes)
+        figures, stop, audit=_build_audit(figures), observes=observes)
 
 
 def _client(**options: Any) -> client.Client:
@@ -163,7 +163,7 @@ def _serve() -> int:
             signal.SIGHUP, signal.SIGUSR2):
         if signum == signal.SIGUSR2:
             reports.handle_signal(
-                VERSION, PROGRAM, CONF.oslo_reports.log_dir, None)
+                VERSION, PROGRAM, CONF.oslo_reports.log_dir, frame=None)
             continue
         LOG.info('SIGHUP: reloading the configuration')
         ended &= agent.stop(_longest_step())
@@ -212,7 +212,7 @@ def reload_options(conf: cfg.ConfigOpts) -> None:
     if not readable:
         LOG.error('The configuration cannot be read; the previous values '
                   'stay in effect')
-    # What was overridden before counts again.
+    # Where an earlier reload kept the previous value, the file counts again.
     for group, name in before:
         conf.clear_override(name, group)
     mistakes = option_values.override_mistakes(conf, before)

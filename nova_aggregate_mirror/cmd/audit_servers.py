@@ -36,10 +36,10 @@ from nova_aggregate_mirror.placement import client
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     cli.add_servers(parser, 'ZONE', 'HOST', 'NAME_OR_ID')
-    texts = '; '.join(map('%s (%s)'.__mod__, rules.descriptions().items()))
+    texts = ['%s (%s)' % rule for rule in rules.descriptions().items()]
     add('--rule', action='append', default=[], choices=rules.NAMES,
         dest='rules', help='check this rule; may be repeated: '
-        + texts.replace('``', ''))
+        + '; '.join(texts).replace('``', ''))
     cli.add_format(parser)
     add('--quiet', action='store_true', help='print no progress')
 
@@ -61,7 +61,7 @@ def run(conf: cfg.ConfigOpts) -> int:
             counter.tell(totals.progress)
             misplacements += page
     except (KeyboardInterrupt, exceptions.MirrorError) as exc:
-        # What was found before it is printed.
+        # The servers that were audited before the error are printed first.
         error = exc
     if options.format == 'table' and (totals.servers or error is None):
         cli.tell([auditor.summary(totals)], sys.stdout)
@@ -73,14 +73,14 @@ def run(conf: cfg.ConfigOpts) -> int:
         document = auditor.document(misplacements, totals, source.cells_down)
         cli.show(options.format, document, auditor.FIELDS,
                  map(auditor.row, misplacements))
-    found = [*source.problems(), *totals.unaudited()]
-    # A zone or host may have servers in these cells.
+    troubles = [*source.problems(), *totals.unaudited()]
+    # Any zone or host may have servers in a cell that is down.
     if not source.cells_down:
-        found += lookup.unknown_names(
+        troubles += lookup.unknown_names(
             options.zone or '', server_audit.zones, options.hosts, totals,
             lambda: _hosts(options.hosts))
-    status: int = totals.status(found)
-    lines = list(map(str, found))
+    status: int = totals.status(troubles)
+    lines = list(map(str, troubles))
     if not (totals.servers or status) and (
             options.zone or options.hosts or options.project):
         lines.append('No server is selected: check --zone, --host and '
@@ -113,7 +113,7 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
 
 
 def _past_syncs() -> list[full_syncs.Entry]:
-    """Read the history; none, and a line, if the journal is unavailable."""
+    """Read the history; without the journal, print a line and return none."""
     try:
         return full_syncs.newest(program.journal().database)
     except exceptions.JournalUnavailable as exc:

@@ -70,16 +70,12 @@ def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
 def _document(row: journal.Row) -> dict[str, Any]:
     state, detail = store.state(row)
     return {
-        'id': row.id,
-        'host': row.dirty.host,
-        'nodes': sorted(row.dirty.nodes),
+        'id': row.id, 'host': row.dirty.host, 'nodes': sorted(row.dirty.nodes),
         'request_id': row.dirty.request_id or None,
-        'state': state,
-        'detail': detail,
+        'state': state, 'detail': detail,
         'created_at': dates.iso(row.created_at),
         'mirrored_at': row.mirrored_at and dates.iso(row.mirrored_at),
-        'attempts': row.attempts,
-        'last_error': row.last_error or None}
+        'attempts': row.attempts, 'last_error': row.last_error or None}
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:
@@ -94,10 +90,10 @@ def forget(conf: cfg.ConfigOpts) -> int:
     Their hosts are mirrored by the next full sync. A row whose operation may
     still run is kept unless --force is given; the agent closes it.
     """
-    stored, ids = program.journal().rows, conf.command.id
-    rows = [row for row in stored.all() if row.id in ids]
+    ids, journal_rows = conf.command.id, program.journal().rows
+    rows = [row for row in journal_rows.all() if row.id in ids]
     running = [row for row in rows if row.running and not conf.command.force]
-    closed = stored.close(row.id for row in rows if row not in running)
+    closed = journal_rows.close(row.id for row in rows if row not in running)
     cli.tell(['%s forgotten' % plurals.count(closed, 'row')], sys.stdout)
     cli.tell(
         'Row %s was kept: its operation may still run. The agent closes it '

@@ -110,7 +110,7 @@ def _run() -> int:
     if program.show_help(PROGRAM, DESCRIPTION, {
             command.words: command.summary for command in COMMANDS}):
         return exit_status.OK
-    # A normal exit, so that no temporary file is left.
+    # Raises SystemExit, so that no temporary file is left.
     signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(
         exit_status.TERMINATED))
     CONF.register_cli_opt(cfg.SubCommandOpt(
@@ -124,7 +124,7 @@ def _run() -> int:
     try:
         return int(CONF.command.run(CONF))
     finally:
-        # The option that was meant has its default.
+        # In any case: the option that was misspelt has its default.
         cli.tell(option_values.unknown_names(CONF))
 
 

@@ -41,7 +41,7 @@ from nova_aggregate_mirror import terminal_tables
 
 STDOUT, STDERR = 1, 2
 UNWRITABLE = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
-"""Errors of standard output; those of an opened file have its name."""
+"""Errors of a write to standard output, which has no ``filename``."""
 
 _COLOUR = re.compile('(\x1b\\[(?:0[01]?;?)?(?:3[0-7])?m)')
 """What switches a colour on or off in a format of oslo.log."""
@@ -55,11 +55,17 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
     :returns: the command's exit status, 255 when it could not run, 130 when
         it was interrupted, 141 when the reader of its output has ended
     """
-    _prepare_streams()
+    # Python has no stream for a closed descriptor.
+    sys.stdout = sys.stdout or open(os.devnull, 'w')
+    sys.stderr = sys.stderr or open(os.devnull, 'w')
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that the terminal cannot encode must not end the command.
+            stream.reconfigure(errors='backslashreplace')
     try:
         return _run(program, command)
     except BrokenPipeError:
-        # It may also be that of standard error.
+        # The pipe may be that of standard error, too.
         _discard(STDOUT, STDERR)
         return exit_status.BROKEN_PIPE
 
@@ -70,10 +76,10 @@ def _run(program: str, command: abc.Callable[[], int]) -> int:
         try:
             return command()
         finally:
-            # Also after --help, which exits, and before an error.
+            # Also if --help raises SystemExit, and before an error is printed.
             sys.stdout.flush()
     except OSError as exc:
-        # As of a broken pipe, see above.
+        # Such as a broken pipe, which ``run`` handles.
         if exc.filename or exc.errno not in UNWRITABLE:
             raise
         _discard(STDOUT)
@@ -96,9 +102,9 @@ def _run(program: str, command: abc.Callable[[], int]) -> int:
 def check_readable(paths: abc.Iterable[str | pathlib.Path], name: str) -> None:
     """Check that the user may read the files and directories that exist.
 
-    :raises InvalidConfiguration: one may not be read
+    :raises InvalidConfiguration: one may not be read; its step runs ``name``
     """
-    # The user may not enter the directory that a symbolic link leads to.
+    # Resolved: a link may lead to a directory that the user cannot enter.
     for path in map(pathlib.Path, map(os.path.realpath, paths)):
         rights = dict.fromkeys(reversed(path.parents), os.X_OK)
         rights[path] = os.R_OK | (os.X_OK if os.path.isdir(path) else 0)
@@ -106,7 +112,7 @@ def check_readable(paths: abc.Iterable[str | pathlib.Path], name: str) -> None:
             if not os.path.exists(part) or os.access(
                     part, right, effective_ids=True):
                 continue
-            # As root it would leave files that nova's user cannot use.
+            # Not as root, which would leave files that nova's user cannot use.
             raise exceptions.InvalidConfiguration(
                 'user %s may not read %s, which belongs to user %s' % (
                     accounts.user(os.geteuid()), part,
@@ -118,7 +124,7 @@ def check_readable(paths: abc.Iterable[str | pathlib.Path], name: str) -> None:
 def show_help(program: str, description: str,
               commands: abc.Mapping[str, str]) -> bool:
     """Print a list of commands if no argument, or only --help, is given."""
-    # Oslo.config would print it after all options of oslo.log.
+    # Oslo.config would list the commands after all options of oslo.log.
     if sys.argv[1:] not in ([], ['-h'], ['--help']):
         return False
     print('usage: %s [--config-file PATH] [--config-dir DIR]\n'
@@ -130,17 +136,6 @@ def show_help(program: str, description: str,
                             subsequent_indent=28 * ' '))
     print('\nThese options, and those of oslo.log, precede the command.')
     return True
-
-
-def _prepare_streams() -> None:
-    """Make standard output and standard error accept any text."""
-    # Python has no stream for a closed descriptor.
-    sys.stdout = sys.stdout or open(os.devnull, 'w')
-    sys.stderr = sys.stderr or open(os.devnull, 'w')
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A name that the terminal cannot encode must not end the command.
-            stream.reconfigure(errors='backslashreplace')
 
 
 def set_up_log(conf: cfg.ConfigOpts, levels: list[str]) -> None:
@@ -176,7 +171,7 @@ class _EscapingFormatter(logging.Formatter):
         self._formatter = formatter
 
     def format(self, record: logging.LogRecord) -> str:
-        # Other handlers get the same record.
+        # A copy, because other handlers get the same record.
         record = copy.copy(record)
         is_ours = record.name.startswith('nova_aggregate_mirror')
         escape = printable.line if is_ours else printable.lines
@@ -185,7 +180,7 @@ class _EscapingFormatter(logging.Formatter):
         # A formatter for fluentd returns a dictionary of the escaped message.
         if not isinstance(text, str):
             return text
-        # Every second part is a colour.
+        # Every second part is a colour, by the group in the pattern.
         parts = _COLOUR.split(text)
         parts[::2] = map(printable.lines, parts[::2])
         return ''.join(parts)
@@ -215,7 +210,7 @@ def _discard(*descriptors: int) -> None:
 
 def read_configuration(name: str, description: str) -> None:
     """Read the command line, and the files that nova reads in its order."""
-    # The imports of nova's own function take longer than most commands.
+    # Without nova.config, whose imports take longer than most commands.
     nova_aggregate_mirror.conf.register_opts(CONF)
     oslo_log.register_options(CONF)
     try:
@@ -227,9 +222,9 @@ def read_configuration(name: str, description: str) -> None:
                 'that value cannot be used', step='correct the argument, or '
                 'the option of its name in nova.conf') from exc
         raise
-    # Oslo.config does not find a file in a directory that it cannot enter.
-    hidden = () if CONF.config_file or CONF.config_dir else NOVA_CONF
-    check_readable([*CONF.config_dir, *hidden], name)
+    # Oslo.config says nothing of a directory that the user cannot enter.
+    defaults = () if CONF.config_file or CONF.config_dir else NOVA_CONF
+    check_readable([*CONF.config_dir, *defaults], name)
 
 
 def check_configuration() -> None:
@@ -279,7 +274,6 @@ def mirror(journal: store.Journal, source: database.DatabaseSource,
            placement: client.Client, stopping: abc.Callable[[], bool],
            **options: Any) -> reconciler.Reconciler:
     """Build a reconciler; the options are further arguments of its class."""
-    return reconciler.Reconciler(
-        journal.ledger, source, placement, journal.rows,
-        each=workers.each(
-            CONF.aggregate_mirror.sync_workers, stopping), **options)
+    each = workers.each(CONF.aggregate_mirror.sync_workers, stopping)
+    return reconciler.Reconciler(journal.ledger, source, placement,
+                                 journal.rows, each=each, **options)

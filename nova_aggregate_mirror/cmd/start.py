@@ -58,7 +58,7 @@ def _start(name: str) -> int:
     os.environ.setdefault('EVENTLET_NO_GREENDNS', 'yes')
     try:
         for module in ('nova', *EXTRA):
-            # Some are imported only once they are needed.
+            # The programs import some only once they are needed.
             if not importlib.util.find_spec(module):
                 raise ModuleNotFoundError(name=module)
         with importing():
@@ -78,8 +78,7 @@ def _start(name: str) -> int:
             return 0
         print('%s: the %s' % (program, problem), file=sys.stderr)
         return exit_status.COULD_NOT_RUN
-    status: int = command.main()
-    return status
+    return int(command.main())
 
 
 agent = functools.partial(_run, 'agent')

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nova-aggregate-mirror-status``: the checks of a deployment."""
 
-from collections import abc
 import json
 import logging
 
@@ -32,14 +31,14 @@ class Checks(upgradecheck.UpgradeCommands):
         return max(result.code for result in results.values())
 
 
-def document(results: abc.Mapping[str, runner.Result]) -> str:
+def document(results: dict[str, runner.Result]) -> str:
     """Return the JSON of oslo.upgradecheck."""
     rows = [{'check': name, 'result': result.code, 'details': result.details}
             for name, result in results.items()]
     return json.dumps({'name': TITLE, 'checks': rows})
 
 
-def text(results: abc.Mapping[str, runner.Result]) -> str:
+def text(results: dict[str, runner.Result]) -> str:
     """Return the table of oslo.upgradecheck, and the commands below it."""
     rows, lines = [], []
     for name, result in results.items():
@@ -59,7 +58,7 @@ def _run() -> int:
     if program.show_help(PROGRAM, DESCRIPTION, {
             'upgrade check [--json]': 'Run all checks.'}):
         return exit_status.OK
-    # The checks report what is wrong, not the log of a library.
+    # The checks report what is wrong; the logs of libraries are not printed.
     logging.getLogger().addHandler(logging.NullHandler())
     upgradecheck.register_cli_options(CONF, Checks())
     program.read_configuration(PROGRAM, DESCRIPTION)

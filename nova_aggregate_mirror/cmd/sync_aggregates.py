@@ -57,7 +57,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     program.check_configuration()
     options = conf.command
     source, placement = program.source(), program.placement()
-    journal, trouble = _open_journal(conf)
+    journal, notices = _open_journal(conf)
     database = journal.database
     nova_identity.check(database, source.cell_mappings, source.aggregates)
     request, note = _request(conf, database)
@@ -70,14 +70,24 @@ def run(conf: cfg.ConfigOpts) -> int:
     try:
         sync_history.note(database, NAME, time.monotonic() - start, sync)
     except exceptions.JournalUnavailable as exc:
-        trouble.append('This sync is not recorded in the history: %s' % exc)
-    _print(sync, options.format, note)
-    cli.tell(trouble)
+        notices.append('This sync is not recorded in the history: %s' % exc)
+    is_table, rows = options.format == 'table', syncs.rows(sync)
+    cli.tell(syncs.summary(sync, note), sys.stdout if is_table else sys.stderr)
+    if not is_table:
+        cli.show(options.format, syncs.document(sync), syncs.COLUMNS, rows)
+    elif rows:
+        print(terminal_tables.render(*syncs.in_table(rows)))
+        if options.dry_run:
+            cli.tell(syncs.effect(row[0] for row in rows), sys.stdout)
+    cli.tell([*sync.lines(), *notices])
     return sync.status()
 
 
 def _open_journal(conf: cfg.ConfigOpts) -> tuple[store.Journal, list[str]]:
-    """Open the journal; a dry run can do without one that was never used."""
+    """Open the journal; a dry run can do without one that was never used.
+
+    :returns: the journal, and lines about what a real sync would lack
+    """
     if not conf.command.dry_run:
         return store.Journal(conf), []
     try:
@@ -102,16 +112,3 @@ def _request(conf: cfg.ConfigOpts, database: engine.Database
                     '--prune')
     return cli.request(
         options, bool(prune), configuration.max_removed_share), note
-
-
-def _print(result: result.Result, form: str, note: str) -> None:
-    cli.tell(syncs.summary(result, note),
-             sys.stdout if form == 'table' else sys.stderr)
-    rows = syncs.rows(result)
-    if form != 'table':
-        cli.show(form, syncs.document(result), syncs.COLUMNS, rows)
-    elif rows:
-        print(terminal_tables.render(*syncs.in_table(rows)))
-        if not result.request.write:
-            cli.tell(syncs.effect(row[0] for row in rows), sys.stdout)
-    cli.tell(result.lines())

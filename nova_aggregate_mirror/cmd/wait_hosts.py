@@ -23,7 +23,7 @@ from nova_aggregate_mirror.limits import engines
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        # Nova has an option named host.
+        # Not as ``host``, which is an option of nova.
         '--host', action='append', required=True, metavar='HOST',
         dest='hosts', help='host to wait for; may be repeated')
     wait_run.add_timeout(parser, 'SECONDS')
@@ -34,7 +34,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     program.check_configuration()
     options = conf.command
     # An attempt has a deadline, like a call of nova-api.
-    limits = engines.Limits.of_call(options.timeout, 0.0)
+    limits = engines.Limits.of_call(options.timeout, inline_backoff=0.0)
     nova, placement = program.source(limits.answer), program.placement()
     status = wait_run.run(
         nova, placement, frozenset(options.hosts), options.timeout,
