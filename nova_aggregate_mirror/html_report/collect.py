@@ -77,8 +77,7 @@ class Misplacements:
                 continue
             group = self._groups.setdefault(key, Group(misplaced))
             group.count += 1
-            since = cause.since
-            if since is not None:
+            if (since := cause.since) is not None:
                 group.earliest = min(since, group.earliest or since)
                 group.latest = max(since, group.latest or since)
             if is_named:

@@ -111,16 +111,16 @@ def rows(nova: source.Nova, visible: abc.Iterable[Association],
     by_host: dict[MatrixHost, list[Association]] = {
         host: [] for host in by_name.values()}
     for association in visible:
-        for host in [by_name[name] for name in association.hosts] or [
-                MatrixHost('', (association.provider,))]:
+        known_hosts = [by_name[name] for name in association.hosts]
+        for host in known_hosts or [MatrixHost('', (association.provider,))]:
             by_host.setdefault(host, []).append(association)
     groups: dict[Any, list[MatrixHost]] = collections.defaultdict(list)
     for host, members in by_host.items():
         cells = tuple(_cells(host, members))
-        own = tuple(mark for mark in marks if host.name in marks[mark])
-        groups[cells, own, bool(host.name)].append(host)
+        host_marks = tuple(mark for mark in marks if host.name in marks[mark])
+        groups[cells, host_marks, bool(host.name)].append(host)
     matrix_rows = [MatrixRow(tuple(hosts), cells, host_marks)
-                   for (cells, host_marks, _), hosts in groups.items()]
+                   for (cells, host_marks, _named), hosts in groups.items()]
     return sorted(matrix_rows, key=lambda row: row.rank)
 
 

@@ -51,13 +51,13 @@ def _comparison(content: collect.Content) -> str:
     missing, stale = result.select(State.MISSING), result.select(*STALE)
     parts = ['%d %s' % (len(drift), word) for word, drift in (
         ('missing', missing), ('stale', stale)) if drift]
-    problems = len(result.problems) + bool(content.journal.trouble)
-    count = plurals.count(problems, 'problem')
+    number = len(result.problems) + bool(content.journal.trouble)
+    count = plurals.count(number, 'problem')
     if not parts:
         return ('%s on the page; otherwise no difference was found' % count
-                if problems else 'Placement is in sync with nova')
+                if number else 'Placement is in sync with nova')
     differs = 'Placement differs from nova: %s' % ' and '.join(parts)
-    return '%s; the page lists %s' % (differs, count) if problems else differs
+    return '%s; the page lists %s' % (differs, count) if number else differs
 
 
 def values(content: collect.Content) -> dict[str, Any]:
@@ -67,10 +67,10 @@ def values(content: collect.Content) -> dict[str, Any]:
     compared = matrix.shown(syncs.complete(result))
     rows = matrix.rows(nova, compared, marks(content))
     columns = matrix.columns(nova, compared)
-    found = list(filter(None, [
+    troubles = list(filter(None, [
         journal.trouble, *journal.disagreements, *result.problems]))
     states = frozenset().union(*(column.counts for column in columns))
-    # A row has hosts, or providers without a known host.
+    # Without the rows of providers that have no known host.
     differing = [len(row.hosts) for row in rows
                  if row.differs and row.hosts[0].name]
     misplaced = content.findings and content.findings.figure
@@ -82,7 +82,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         'good': not status(content) and not misplaced, 'states': states,
         'compared': not result.not_compared, 'nova_read': not isinstance(
             result.not_compared, exceptions.NovaUnavailable),
-        'problems': found, 'missing': len(result.select(State.MISSING)),
+        'problems': troubles, 'missing': len(result.select(State.MISSING)),
         'stale': len(result.select(*STALE)), 'extent': problems.extent(nova),
         'nodes': len(nova.compute_nodes()), 'aggregates': len(nova.aggregates),
         'hosts': len(nova.hosts() | nova.members.keys()), 'columns': columns,
