@@ -7,8 +7,6 @@ import logging
 
 LOG = logging.getLogger(__name__)
 
-Application = abc.Callable[..., object]
-
 
 def register() -> list[object]:
     """Install the hooks; nova calls it for its extra spec validators.
@@ -32,7 +30,7 @@ def register() -> list[object]:
         LOG.exception('nova-aggregate-mirror is not active: nova\'s own '
                       'best-effort mirroring stays in effect')
     if refusal is not None:
-        # Nova would log the traceback of an error twice.
+        # Of any other class, nova would log the traceback twice.
         LOG.critical('nova-api does not start: %s', refusal)
         raise SystemExit(1)
     return []
@@ -76,7 +74,7 @@ def _install() -> Exception | None:
 
 
 def filter_factory(global_conf: abc.Mapping[str, str], **local_conf: str
-                   ) -> abc.Callable[[Application], Application]:
+                   ) -> abc.Callable[[object], object]:
     """Return a filter for api-paste.ini that only installs the hooks."""
     register()
     return lambda application: application

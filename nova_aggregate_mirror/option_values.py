@@ -68,12 +68,12 @@ def of_error(conf: cfg.ConfigOpts, error: cfg.Error) -> InvalidConfiguration:
 
 
 def unknown_names(conf: cfg.ConfigOpts) -> list[str]:
-    """Describe what the files set in this package's sections in vain."""
+    """Describe each name in this package's sections that is no option."""
     names = {group.name: [option.name for option in options]
              for group, options in package_options.list_opts()}
     texts = []
     for file, group, name, _value in entries(conf):
-        if name not in names.get(group, [name]):
+        if group in names and name not in names[group]:
             similar = difflib.get_close_matches(name, names[group], 1)
             step = 'rename it to ' + similar[0] if similar else 'delete it'
             texts.append('[%s] in %s sets %s, which is no option: %s'
@@ -113,7 +113,7 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
         value = conf[group][option.dest]
     except (cfg.Error, ValueError) as exc:
         return _invalid(conf, group, option, exc)
-    # Oslo.config compares limits in vain with these.
+    # Oslo.config accepts these two, whatever the limits of the option.
     if isinstance(value, float) and str(value) in ('nan', '-0.0'):
         return _invalid(conf, group, option)
     elements = value if isinstance(value, list) else [value]
@@ -153,10 +153,11 @@ def _place(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
     if variable in os.environ:
         return '%s in the environment (%s)' % (
             place, variable), os.environ[variable]
-    values = [(file, value) for file, section, name, value in entries(conf)
-              if (section, name) == (group, option.name)]
-    file, text = values[-1] if values else ('', None)
-    return '%s in %s' % (place, file) if file else place, text
+    result: tuple[str, str | None] = place, None
+    for file, section, name, value in entries(conf):
+        if (section, name) == (group, option.name):
+            result = '%s in %s' % (place, file), value
+    return result
 
 
 def _expected(option: cfg.Opt) -> str:

@@ -54,9 +54,9 @@ def _fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
     borders = 3 * len(columns) + 1
     terminal = shutil.get_terminal_size((WIDTH, 0)).columns
     for _character in range(sum(widths) + borders - terminal):
-        place = max(range(len(columns)), key=lambda place: (
-            widths[place] > floors[place], widths[place]))
-        widths[place] = max(widths[place] - 1, len(columns[place]))
+        widest = max(range(len(columns)), key=lambda number: (
+            widths[number] > floors[number], widths[number]))
+        widths[widest] = max(widths[widest] - 1, len(columns[widest]))
     colours = (COLOURS if sys.stdout.isatty() and not os.environ.get(
         'NO_COLOR') else {})
     return [[_cell(lines, width, colours)
