@@ -44,18 +44,18 @@ def _fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
     no other column can be narrower.
     """
     cells = [[_lines(cell) for cell in row] for row in rows]
-    widths, floors = [], []
-    for column, *parts in zip(columns, *cells, strict=True):
-        lines = [column, *itertools.chain.from_iterable(parts)]
+    widths, longest_words = [], []
+    for column, *column_cells in zip(columns, *cells, strict=True):
+        lines = [column, *itertools.chain.from_iterable(column_cells)]
         words = re.split(r'\s+|(?<=_)', ' '.join(lines[1:]))
         widths.append(max(map(len, lines)))
-        floors.append(max(map(len, [column, *words])))
+        longest_words.append(max(map(len, [column, *words])))
     # A border and two spaces for each column.
     borders = 3 * len(columns) + 1
     terminal = shutil.get_terminal_size((WIDTH, 0)).columns
     for _character in range(sum(widths) + borders - terminal):
         widest = max(range(len(columns)), key=lambda number: (
-            widths[number] > floors[number], widths[number]))
+            widths[number] > longest_words[number], widths[number]))
         widths[widest] = max(widths[widest] - 1, len(columns[widest]))
     colours = (COLOURS if sys.stdout.isatty() and not os.environ.get(
         'NO_COLOR') else {})
