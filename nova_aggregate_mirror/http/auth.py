@@ -20,8 +20,8 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror import option_values
 
-# Keystoneauth declares these options as optional because any of a tuple is
-# sufficient. Plugins with the marker, the option before it, need one of them.
+# Keystoneauth declares these options as optional, because one of each tuple is
+# sufficient. A plugin with the option before a tuple needs one of the tuple.
 _NEEDED = (
     ('password', ('auth_url',)),
     ('password', ('username', 'user_id')),
@@ -33,12 +33,12 @@ _NEEDED = (
         'application_credential_id', 'application_credential_name')),
     ('application_credential_secret', ('application_credential_secret',)))
 
-# The smallest roles. Neutron shows others' subnets to administrators only.
+# The smallest roles. Neutron shows other projects' subnets to admins only.
 ROLES = {'placement': 'service', 'neutron': 'admin'}
 
 
 def party(conf: cfg.ConfigOpts, group: str, service: str = '') -> causes.Party:
-    """Return a service, with the options of its account in a section.
+    """Return a service, with the options of its account in ``[group]``.
 
     :param service: the section that selects the endpoint; by default the same
     """
@@ -49,7 +49,7 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = '') -> causes.Party:
     selection = 'region_name or valid_interfaces of ' + service_section
     if conf[service].endpoint_override:
         address = selection = 'endpoint_override of ' + service_section
-    # Keystone answers the same 401 for whatever of the account is wrong.
+    # Keystone's 401 does not say which option of the account is wrong.
     if _values(conf, group).auth_type == 'v3applicationcredential':
         credentials = 'the application credential'
         role = ('create another application credential, with the role %s, '
@@ -88,21 +88,21 @@ def _identity(conf: cfg.ConfigOpts, group: str, noun: str) -> tuple[str, str]:
         present = (values[name] for name in names if name in values)
         return next(filter(None, present), '')
 
-    # In the order of keystoneauth.
+    # The order is that in which keystoneauth looks at them.
     identifier = first(noun + '_id')
     if identifier:
         return identifier, ''
-    name, default = (('username', group) if noun == 'user'
-                     else ('project_name', 'service'))
+    name = first('username' if noun == 'user' else 'project_name')
+    default = group if noun == 'user' else 'service'
     domain = first(noun + '_domain_id', 'default_domain_id',
                    noun + '_domain_name', 'default_domain_name')
-    return first(name) or default, domain or 'Default'
+    return name or default, domain or 'Default'
 
 
 def _values(conf: cfg.ConfigOpts, group: str) -> Any:
     """Return the options of the account, those of its plugin included."""
     name = section(conf, group)
-    # An error before the plugin is loaded names its options, too.
+    # Also before the plugin is loaded, because errors name its options.
     with contextlib.suppress(ks_exceptions.NoMatchingPlugin):
         conf.register_opts(loading.get_auth_plugin_conf_options(
             conf[name].auth_type or 'none'), group=name)
@@ -111,7 +111,7 @@ def _values(conf: cfg.ConfigOpts, group: str) -> Any:
 
 def section(conf: cfg.ConfigOpts, group: str) -> str:
     """Return the section with the auth options; auth_section may name it."""
-    # Nova registers them before it reads its files, which set auth_section.
+    # Again: nova registers them before it has read what auth_section is.
     loading.register_auth_conf_options(conf, group)
     return conf[group].auth_section or group
 
@@ -119,7 +119,7 @@ def section(conf: cfg.ConfigOpts, group: str) -> str:
 def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
     """Load the auth plugin, without network access.
 
-    :raises MissingCredentials: has what is missing; auth_type may not exist
+    :raises MissingCredentials: options are missing, or auth_type is unknown
     :raises InvalidConfiguration: when an option has an invalid value
     """
     with reading(conf, group):
@@ -162,7 +162,7 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
             conf, group, session=_Transport(), auth=load(conf, group),
             # The list of timings would grow for the lifetime of the process.
             collect_timing=False, app_name='nova-aggregate-mirror')
-        # The SDK takes a section that it cannot read for an absent service.
+        # Raises here: to the SDK, an invalid option means an absent service.
         dict(conf[group])
         transport.bound(session, is_shared=False)
         return session
@@ -183,7 +183,7 @@ class _Transport(requests.Session):
     """Session that reads the proxies from the environment once per server.
 
     Reading them for each request takes a sixth of the client's time for it.
-    Proxies are never passed with a single request.
+    No caller passes proxies for a single request.
     """
 
     def __init__(self) -> None:

@@ -27,14 +27,14 @@ from nova_aggregate_mirror.limits import deadline
 
 LOG = logging.getLogger(__name__)
 
-_LONGEST = 300  # Characters of an observation.
+_LONGEST = 300  # Characters of an observation in an error.
 # Raised by parsers of a malformed token, catalog or version document, and by
 # keystoneauth if another thread has invalidated the token that it fetched.
 _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
 
 Parties = abc.Callable[[], causes.Party]
-"""The options are only read for a failure."""
+"""Returns the party; its options are read only if a request has failed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,30 +44,30 @@ class Call:
     :param party: returns the service and its options
     :param occasion: what the request is for, or its method and path
     :param url: any URL of the service, if it is known
-    :param kind: the class of all failures, if what happened does not decide
+    :param kind: the class of all errors; by default what happened decides
     :param step: the next step after any failure
     """
 
     party: Parties
     occasion: str
     url: str = ''
-    kind: library_errors.Kind | None = None
+    kind: library_errors.Meaning | None = None
     step: str = ''
 
-    def error(self, kind: library_errors.Kind, cause: causes.Cause
+    def error(self, meaning: library_errors.Meaning, cause: causes.Cause
               ) -> exceptions.MirrorError:
-        """Create an error without secrets; ``kind`` is for what happened."""
+        """Create an error for what happened, without secrets."""
         party = self.party()
         phrase = ' '.join(without_secrets(cause.phrase).split())
-        if kind is exceptions.OutOfTime and deadline.is_budget():
+        if meaning is exceptions.OutOfTime and deadline.is_budget():
             cause = cause.in_call()
-        step = self.step or cause.step_for(party)
-        error = (self.kind or kind)(
+        error = (self.kind or meaning)(
             phrase[:_LONGEST].rstrip('. '), _address(party.name, self.url),
-            without_secrets(self.occasion), step=step, kind=cause.kind)
+            without_secrets(self.occasion), kind=cause.kind,
+            step=self.step or cause.step_for(party))
         # Whether to repeat the request depends on what happened.
-        error.is_repeatable = kind.is_repeatable
-        error.is_refusal = kind.is_refusal
+        error.is_repeatable = meaning.is_repeatable
+        error.is_refusal = meaning.is_refusal
         return error
 
     def malformed(self, content: str) -> exceptions.MirrorError:
@@ -83,39 +83,39 @@ class _Exchange:
     url: str = ''
     method: str = ''
     is_login: bool = False
-    """Whether it was a request to keystone."""
+    """Whether the last request was to keystone."""
     has_login: bool = False
-    """Whether there was any request to keystone."""
-    # Not the response: an error may keep this, and thereby a connection.
+    """Whether any request of the call was to keystone."""
+    # A response would keep its connection as long as an error keeps this.
     answer: str = ''
     """The status, and the type of a body that is not JSON."""
     is_redirected: bool = False
-    """Whether the answer names another address to ask."""
+    """Whether the answer redirected to another URL."""
     cause: causes.Cause | None = None
-    """What the party did instead of an answer with success."""
+    """What the party did instead of answering with success."""
     has_timeout: bool = False
-    """Whether any request timed out."""
+    """Whether any request of the call timed out."""
     handled: BaseException | None = dataclasses.field(
         default_factory=sys.exception)
-    """The error that the caller handles, which no request caused."""
+    """The error that the caller was handling when the call began."""
 
-    def meaning(self, exc: Exception, waited: float) -> library_errors.Kind:
-        """Return the class of an error that ended a call of these seconds."""
-        kind = library_errors.meaning(exc)
-        if kind is exceptions.InvalidConfiguration and self.is_redirected:
-            # The address that is not valid is not that of an option.
+    def meaning(self, exc: Exception, waited: float) -> library_errors.Meaning:
+        """Return the class for an error that ended a call of these seconds."""
+        meaning = library_errors.meaning(exc)
+        if meaning is exceptions.InvalidConfiguration and self.is_redirected:
+            # The invalid URL is that of the redirect, not of an option.
             return exceptions.MalformedAnswer
-        if kind is exceptions.ServiceUnreachable and (
+        if meaning is exceptions.ServiceUnreachable and (
                 self.has_timeout or not deadline.remaining()):
             # Version discovery replaces a timeout by another error.
-            kind = exceptions.DeadlineExceeded
+            meaning = exceptions.DeadlineExceeded
         # If each request was answered, or the call began shortly before its
-        # deadline, the time was this process's own.
+        # deadline, this process itself has spent the time.
         is_answered = bool(self.answer) and not self.has_timeout
-        if kind is exceptions.DeadlineExceeded and (
+        if meaning is exceptions.DeadlineExceeded and (
                 is_answered or not deadline.is_silence(waited)):
             return exceptions.OutOfTime
-        return kind
+        return meaning
 
 
 _CURRENT: contextvars.ContextVar[_Exchange | None] = contextvars.ContextVar(
@@ -128,28 +128,30 @@ def observe(send: abc.Callable[[], requests.Response],
             ) -> requests.Response:
     """Send a request; note in the current exchange what becomes of it."""
     if not deadline.remaining():
-        # The transport refuses it: what the one before did is the reason.
+        # The transport refuses this request, because of the noted one.
         return send()
     exchange = _CURRENT.get() or _Exchange()
     exchange.url, exchange.method = request.url or '', request.method or ''
     exchange.is_login = is_login
     exchange.has_login |= is_login
     exchange.answer, exchange.cause, exchange.is_redirected = '', None, False
-    # What is handled already is no cause of what is raised inside.
-    began, handled = time.monotonic(), sys.exception()
+    began = time.monotonic()
+    # An error that is handled already is no cause of one that is raised here.
+    handled = sys.exception()
     try:
         response = send()
     except library_errors.CLASSES as exc:
         waited = time.monotonic() - began
         is_timeout = library_errors.meaning(exc) is exceptions.DeadlineExceeded
         exchange.has_timeout |= is_timeout
-        # A request that begins shortly before the deadline shows nothing.
+        # A timeout so shortly before the deadline shows nothing of the party.
         if not is_timeout or deadline.is_silence(waited):
             exchange.cause = library_errors.cause(exc, waited, handled)
         raise
-    exchange.answer, sent = _answer(response), response.request
+    exchange.answer = _answer(response)
     exchange.is_redirected = 300 <= response.status_code < 400
-    # The request for keystone's version document has none to refuse.
+    sent = response.request
+    # A request for keystone's version document has none that it may refuse.
     has_credentials = sent.method == 'POST' or 'Authorization' in sent.headers
     if is_login and response.status_code == 401 and has_credentials:
         exchange.cause = causes.LOGIN
@@ -181,10 +183,11 @@ def translated(call: Call) -> abc.Iterator[None]:
         LOG.debug('%s: %s: %s', call.occasion, type(exc).__name__,
                   _safe_text(exc))
         waited = time.monotonic() - began
-        kind = exchange.meaning(exc, waited)
-        cause = _cause(kind, exc, exchange, waited)
-        error = _failed_call(call, kind, exc, exchange).error(kind, cause)
-        # Servers close kept connections while a request is on its way.
+        meaning = exchange.meaning(exc, waited)
+        cause = _cause(meaning, exc, exchange, waited)
+        failed_call = _failed_call(call, meaning, exc, exchange)
+        error = failed_call.error(meaning, cause)
+        # A server may close a kept connection when a request is on its way.
         error.is_repeatable |= cause == causes.DISCONNECTED
         error.retry_after = _retry_after(getattr(exc, 'response', None))
         raise error from exc
@@ -201,7 +204,7 @@ def parsing() -> abc.Iterator[None]:
     try:
         yield
     except library_errors.CLASSES:
-        # ``translated`` has a class for it, even if it is one of those below.
+        # ``translated`` knows it, even if it is one of _PARSING as well.
         raise
     except _PARSING as exc:
         raise ValueError(
@@ -209,7 +212,7 @@ def parsing() -> abc.Iterator[None]:
 
 
 def unexpected(call: Call, response: requests.Response, detail: str = '',
-               kind: library_errors.Kind | None = None,
+               kind: library_errors.Meaning | None = None,
                cause: causes.Cause | None = None) -> exceptions.MirrorError:
     """Create the error for a response that is not as it should be.
 
@@ -217,27 +220,27 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
     :param kind: the class, and ``cause``, if the status does not decide them
     """
     status = ': '.join(filter(None, (_answer(response), detail)))
-    kind = kind or library_errors.meaning_of_status(response.status_code)
+    meaning = kind or library_errors.meaning_of_status(response.status_code)
     cause = cause or _refusal(response)
     call = dataclasses.replace(call, url=response.url or call.url)
-    error = call.error(kind, cause.with_detail(status))
+    error = call.error(meaning, cause.with_detail(status))
     error.retry_after = _retry_after(response)
     return error
 
 
 def _retry_after(response: requests.Response | None) -> float:
-    """Return the seconds to wait after a 429; 0 if it does not say that."""
+    """Return the seconds to wait after a 429; 0 if it names none."""
     if response is None or response.status_code != 429:
         return 0.0
     value = response.headers.get('Retry-After', '').strip()
-    # A date, which is allowed, too, is by a clock that is not this host's.
+    # Instead it may be a date, but that is by the clock of another host.
     return float(value) if re.fullmatch('[0-9]{1,9}', value) else 0.0
 
 
 def _refusal(response: requests.Response) -> causes.Cause:
     """Return what an error status of a service, or of a proxy, means."""
     challenge = response.headers.get('WWW-Authenticate', '').lower()
-    # Keystone's middleware challenges, a proxy does not for keystone.
+    # Only keystone's middleware sends a challenge that names keystone.
     if response.status_code == 401 and challenge.startswith('keystone'):
         return causes.TOKEN
     # A service explains what its policy refuses in JSON, a proxy in HTML.
@@ -262,8 +265,8 @@ def _answer(response: requests.Response) -> str:
 
 def _foreign_type(response: requests.Response) -> str:
     """Return the content type of a body that is not JSON; else empty."""
-    kind = response.headers.get('Content-Type', '').partition(';')[0]
-    return '' if kind.endswith('json') else kind
+    media_type = response.headers.get('Content-Type', '').partition(';')[0]
+    return '' if media_type.endswith('json') else media_type
 
 
 def without_secrets(text: str) -> str:
@@ -275,11 +278,11 @@ def without_secrets(text: str) -> str:
     return strutils.mask_password(text)
 
 
-def _failed_call(call: Call, kind: library_errors.Kind, exc: Exception,
+def _failed_call(call: Call, meaning: library_errors.Meaning, exc: Exception,
                  exchange: _Exchange) -> Call:
-    """Return the call with the request, and the party, that failed."""
+    """Return the call, but about the request and the party that failed."""
     party, occasion, url = call.party(), call.occasion, exchange.url
-    # An occasion is a phrase, or a method and a path. Discovery has its own.
+    # An occasion is a phrase, or method and path: not those of discovery.
     path = occasion.partition(' ')[2]
     is_discovery = path.startswith('/') and path not in url
     if exchange.is_login and exchange.cause:
@@ -289,13 +292,13 @@ def _failed_call(call: Call, kind: library_errors.Kind, exc: Exception,
                               urllib.parse.urlsplit(url).path or '/')
     # Without a request, it may have waited for the token of another thread.
     may_be_keystone = exchange.has_login or not url
-    if (kind is exceptions.DeadlineExceeded and may_be_keystone
+    if (meaning is exceptions.DeadlineExceeded and may_be_keystone
             and not exchange.cause):
-        # It is unknown which was slow.
+        # It is unknown which of the two was slow.
         name, url = 'keystone or %s' % party.name, call.url
         party = dataclasses.replace(party, name=name, server=name)
     elif isinstance(exc, library_errors.CATALOG) and not exchange.cause:
-        # Keystone has answered, and named no URL: ours stays.
+        # Keystone has answered, but without a URL to replace the known one.
         url = call.url
     elif exchange.is_login:
         party = causes.keystone(party)
@@ -303,16 +306,16 @@ def _failed_call(call: Call, kind: library_errors.Kind, exc: Exception,
                                url=url or call.url)
 
 
-def _cause(kind: library_errors.Kind, exc: Exception, exchange: _Exchange,
-           waited: float) -> causes.Cause:
-    """Return what the party did: the first of these that is known."""
-    if kind is exceptions.OutOfTime:
+def _cause(meaning: library_errors.Meaning, exc: Exception,
+           exchange: _Exchange, waited: float) -> causes.Cause:
+    """Return what the party did, by the best evidence there is."""
+    if meaning is exceptions.OutOfTime:
         return causes.OUT_OF_TIME
     if exchange.cause:
         return exchange.cause
-    if kind is exceptions.DeadlineExceeded:
+    if meaning is exceptions.DeadlineExceeded:
         return causes.SLOW.with_detail(waited)
-    if issubclass(kind, exceptions.Permanent):
+    if issubclass(meaning, exceptions.Permanent):
         # Of what libraries raise, only a wrong configuration is permanent.
         return causes.CONFIGURATION.with_detail(_safe_text(exc))
     if isinstance(exc, library_errors.NoEndpoint):
@@ -320,7 +323,7 @@ def _cause(kind: library_errors.Kind, exc: Exception, exchange: _Exchange,
     if isinstance(exc, library_errors.CATALOG):
         return causes.NO_ENDPOINT.with_detail('')
     if exchange.answer:
-        # The request was answered with success, but not as it should be.
+        # The answer had a status of success, and an unexpected body.
         return causes.UNUSABLE.with_detail(exchange.answer)
     return library_errors.cause(exc, waited, exchange.handled)
 
@@ -333,6 +336,7 @@ def _safe_text(exc: BaseException) -> str:
 
 
 def _address(service: str, url: str) -> str:
+    """Return a name for errors, with the scheme and host of a valid URL."""
     with contextlib.suppress(ValueError):
         address = urllib.parse.urlsplit(url)
         if address.netloc:

@@ -20,10 +20,10 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import driver_failures
 
-Kind = type[exceptions.MirrorError]
+Meaning = type[exceptions.MirrorError]  # What an error means in our tree.
 
 # The first row with the class of the error, or a base class of it, applies.
-_MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
+_MEANING: tuple[tuple[Meaning, tuple[type[Exception], ...]], ...] = (
     (exceptions.ServiceUnreachable, (
         # Urllib3 derives this class from its timeouts.
         urllib3_exceptions.NewConnectionError,
@@ -59,7 +59,7 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     # ValueError: a redirect to an invalid URL, or a body that is logged.
     (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)))
 
-_STATUSES: dict[int, Kind] = {
+_STATUSES: dict[int, Meaning] = {
     **dict.fromkeys((401, 403), exceptions.NotAuthorized),
     # Only placement's own error message proves that a provider is missing.
     **dict.fromkeys((404, 410), exceptions.MalformedAnswer),
@@ -74,7 +74,7 @@ CATALOG = (ks_exceptions.CatalogException,
 
 OFFERED = 3  # Other endpoints that a message names.
 
-# By errors above the socket.
+# Of errors that are raised above the socket.
 _CAUSES: tuple[tuple[type[Exception], causes.Cause], ...] = (
     (http.client.IncompleteRead, causes.TRUNCATED),
     (requests_exceptions.ContentDecodingError, causes.UNDECODABLE),
@@ -83,11 +83,11 @@ _CAUSES: tuple[tuple[type[Exception], causes.Cause], ...] = (
 
 
 class UnreadableBody(requests_exceptions.ContentDecodingError):
-    """A body that is not read; the text says what the service sent."""
+    """The body is not read; the text says what the service sent."""
 
 
 class NoEndpoint(ks_exceptions.EndpointNotFound):
-    """The catalog has no endpoint of a service, as it was selected.
+    """The catalog has no endpoint of a service that meets the selection.
 
     :param offered: region and interface of each other endpoint
     """
@@ -107,10 +107,10 @@ def selection(region: str | None, interfaces: str | list[str] | None) -> str:
 
 
 @contextlib.contextmanager
-def looking_up(session: ks_session.Session, service_type: str | None,
-               region: str | None, interfaces: str | list[str] | None
-               ) -> abc.Iterator[None]:
-    """Let ``NoEndpoint`` tell what the catalog of the token has instead."""
+def naming_endpoints(session: ks_session.Session, service_type: str | None,
+                     region: str | None, interfaces: str | list[str] | None
+                     ) -> abc.Iterator[None]:
+    """Let errors about the catalog be ``NoEndpoint``, with its endpoints."""
     try:
         yield
     except CATALOG:
@@ -129,26 +129,26 @@ def looking_up(session: ks_session.Session, service_type: str | None,
         raise NoEndpoint(cause, offered)
 
 
-def meaning(exc: Exception) -> Kind:
-    """Return the class in our tree for an error that is of ``CLASSES``."""
+def meaning(exc: Exception) -> Meaning:
+    """Return the class in our tree for an error that is one of ``CLASSES``."""
     exc = _wrapped(exc)
-    # Of the errors of keystoneauth, and of those of the SDK.
+    # Keystoneauth's errors have the first attribute, the SDK's the second.
     status = getattr(exc, 'http_status', getattr(exc, 'status_code', None))
     if isinstance(status, int):
         return meaning_of_status(status)
-    return next(kind for kind, classes in _MEANING if isinstance(exc, classes))
+    return next(cls for cls, classes in _MEANING if isinstance(exc, classes))
 
 
-def meaning_of_status(status: int) -> Kind:
+def meaning_of_status(status: int) -> Meaning:
     """Return the class in our tree for an HTTP status other than 200."""
-    other: Kind = (exceptions.RequestRejected if 400 <= status < 500
-                   else exceptions.ServiceFailed)
+    other: Meaning = (exceptions.RequestRejected if 400 <= status < 500
+                      else exceptions.ServiceFailed)
     return _STATUSES.get(status, other)
 
 
 def cause(exc: Exception, waited: float, handled: BaseException | None
           ) -> causes.Cause:
-    """Return what the other party did in the seconds of a failed request."""
+    """Return what the other party did; ``handled`` is no part of the chain."""
     chain = driver_failures.chain(exc, handled)
     if meaning(exc) is exceptions.DeadlineExceeded:
         is_connect = any(isinstance(
@@ -164,7 +164,7 @@ def cause(exc: Exception, waited: float, handled: BaseException | None
 
 
 def _proxy(exc: requests_exceptions.ProxyError) -> tuple[str, str]:
-    """Return the URL of a proxy, without user, and its variable."""
+    """Return the URL of a proxy, without user, and its variable's name."""
     url = getattr(exc.request, 'url', None) or ''
     proxies = utils.get_environ_proxies(url)
     scheme = urllib.parse.urlsplit(url).scheme

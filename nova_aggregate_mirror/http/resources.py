@@ -23,7 +23,7 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import transport
 
-# Attributes of an image that nova reads. Its objects take them as keywords.
+# Attributes of an image that nova reads, as keywords of its objects.
 _READ = frozenset({
     'checksum', 'container_format', 'created_at', 'disk_format', 'id',
     'min_disk', 'min_ram', 'name', 'owner', 'size', 'status', 'updated_at',
@@ -47,7 +47,7 @@ class Kind:
     path: str
     versions: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, hash=False)
-    """The versions to discover; by default ``path`` has one."""
+    """The versions to discover; by default ``path`` has the version."""
 
 
 PROJECT = Kind('project', 'keystone', 'placement', '/projects',
@@ -65,9 +65,9 @@ def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
 
 def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
         *statuses: int) -> requests.Response:
-    """Send a GET request; raise a MirrorError unless 200 or ``statuses``."""
-    # The session parses the token and the catalog.
-    with errors.parsing(), library_errors.looking_up(
+    """Send a GET; raise a MirrorError unless the status is 200 or given."""
+    # The request begins with parsing the token and the catalog.
+    with errors.parsing(), library_errors.naming_endpoints(
             adapter.session, adapter.service_type, adapter.region_name,
             adapter.interface):
         response: requests.Response = adapter.get(path, raise_exc=False)
@@ -171,20 +171,20 @@ class Networks:
         self._conf = conf
 
     def ports(self, **query: abc.Collection[str]) -> list[Port]:
-        """Read the ports that have one of the values of each attribute."""
+        """Read the ports whose attributes each have one of these values."""
         return self._read('ports', _port, {
             **query, 'fields': ('id', 'network_id', 'device_id', 'fixed_ips',
                                 'ip_allocation')})
 
     def subnets(self, **query: abc.Collection[str]) -> list[Subnet]:
-        """Read the subnets that have one of the values of each attribute."""
+        """Read the subnets whose attributes each have one of these values."""
         return self._read('subnets', _subnet, {
             **query, 'fields': ('id', 'network_id', 'segment_id', 'ip_version',
                                 'ipv6_address_mode', 'service_types',
                                 'allocation_pools')})
 
     def counts(self, networks: abc.Collection[str]) -> dict[str, Counts]:
-        """Read the counts of addresses of each subnet of some networks."""
+        """Read the counts of addresses of networks, by UUID of the subnet."""
         availabilities = self._read(
             'network-ip-availabilities', _counts, {'network_id': networks})
         return dict(itertools.chain.from_iterable(availabilities))

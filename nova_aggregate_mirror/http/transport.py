@@ -29,11 +29,11 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
-REPEATS = 2  # Of a read.
+REPEATS = 2  # Further attempts at a read that fails.
 _IS_REPETITION = contextvars.ContextVar(
     'aggregate_mirror_repetition', default=False)
 Read = TypeVar('Read', bound=abc.Callable[..., Any])
-KEPT_CONNECTIONS = 64  # Further threads open one for each request.
+KEPT_CONNECTIONS = 64  # Further threads open one each time.
 LONGEST_BODY = 128 * 2 ** 20
 """Bytes of a body, after decompression; placement's longest answer, 20,000
 allocation candidates with 100 traits each, takes 59 MiB."""
@@ -46,8 +46,7 @@ class _Reader(io.RawIOBase):
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
         super().__init__()
-        self._raw = raw
-        self._sock = sock
+        self._raw, self._sock = raw, sock
         self._ceiling = sock.gettimeout()
 
     def readable(self) -> bool:
@@ -58,7 +57,7 @@ class _Reader(io.RawIOBase):
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
-        # The socket counts its readers and is closed with the last reader.
+        # The socket counts its readers, and is closed with the last of them.
         self._raw.close()
         super().close()
 
@@ -102,7 +101,7 @@ def _bounded_pool(pool: Any) -> Any:
 
 
 def _bound_pools(manager: urllib3.PoolManager) -> None:
-    """Bound the pools of a manager; that of a SOCKS proxy has its own."""
+    """Bound a manager's pools; a SOCKS proxy has pool classes of its own."""
     manager.pool_classes_by_scheme = {
         scheme: _bounded_pool(pool)
         for scheme, pool in manager.pool_classes_by_scheme.items()}
@@ -145,19 +144,19 @@ class Adapter(session.TCPKeepAliveAdapter):
         request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
         url = request.url or ''
         is_below = (url + '/').startswith(self._auth_url)
-        # Keystone may redirect a token request to one not below ``auth_url``.
+        # Keystone may redirect a token request out of ``auth_url``.
         is_login = url.endswith('/auth/tokens') or (
             is_below and 'X-Auth-Token' not in request.headers)
-        send_once = super().send
+        send_unbounded = super().send
 
-        def send() -> requests.Response:
-            response = send_once(
+        def send_bounded() -> requests.Response:
+            response = send_unbounded(
                 request, stream, _bounds(request, timeout), *args, **kwargs)
             if not stream:
                 _read_body(response)
             return response
 
-        response = errors.observe(send, request, is_login)
+        response = errors.observe(send_bounded, request, is_login)
         if response.is_redirect:
             # RFC 9110 allows a relative URL here, keystoneauth does not.
             response.headers['Location'] = urllib.parse.urljoin(
@@ -177,7 +176,7 @@ def _bounds(request: requests.PreparedRequest, timeout: Any) -> Any:
     if seconds is None:
         return timeout
     ceiling = timeout or seconds
-    # The connect timeout is per address of a name: IPv6 and IPv4 may hang.
+    # A name may have two addresses, each with this timeout for a connection.
     return min(ceiling, seconds / 2), min(ceiling, seconds)
 
 
@@ -195,13 +194,13 @@ def _read_body(response: requests.Response) -> None:
             response.close()
             raise library_errors.UnreadableBody(
                 'a body longer than %d bytes' % LONGEST_BODY)
-    # Where requests keeps what it has read; there is no method to set it.
+    # Requests keeps a body there, and has no method to set it.
     response._content = body.getvalue()
 
 
 def bound(existing: session.Session, is_shared: bool = True) -> None:
     """Mount bounded adapters in a session; see ``Adapter``."""
-    # Older keystoneauth has none of these.
+    # Sessions of older keystoneauth have no TLS options.
     tls = {name: getattr(existing, name)
            for name in ('tls_ciphers', 'tls_min_version')
            if getattr(existing, name, None)}
@@ -222,26 +221,24 @@ def repeating(read: Read) -> Read:
     """
     @functools.wraps(read)
     def call(*args: Any, **kwargs: Any) -> Any:
-        earlier = None
+        earlier: list[exceptions.MirrorError] = []
         for left in range(REPEATS, -1, -1):
             token = _IS_REPETITION.set(left < REPEATS)
             try:
                 return read(*args, **kwargs)
             except exceptions.MirrorError as exc:
                 if exc.failure.kind == causes.OUT_OF_TIME.kind:
-                    try:
-                        # What took the time is the cause.
-                        raise earlier or exc from None
-                    finally:
-                        earlier = None  # Its traceback refers to this frame.
+                    # What took the time is the cause. It is taken out, because
+                    # its traceback will refer to this frame.
+                    raise earlier.pop() if earlier else exc from None
                 pause = exc.retry_after
                 if not left:
-                    # The caller need not pause for it once more.
+                    # The caller need not pause for a Retry-After once more.
                     exc.retry_after = 0.0
                     raise
                 if not exc.is_repeatable or pause >= deadline.remaining():
                     raise
-                earlier = exc.with_traceback(None)
+                earlier.append(exc.with_traceback(None))
             finally:
                 _IS_REPETITION.reset(token)
             time.sleep(pause)

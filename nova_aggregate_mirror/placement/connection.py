@@ -152,7 +152,7 @@ def _connect(sdk: openstack.connection.Connection) -> Target:
     """
     selected = (sdk.config.get_region_name(_GROUP),
                 sdk.config.get_interface(_GROUP))
-    with errors.parsing(), library_errors.looking_up(
+    with errors.parsing(), library_errors.naming_endpoints(
             sdk.session, _GROUP, *selected):
         client = sdk.placement
         # Once, because that searches the catalog; each request needs it.

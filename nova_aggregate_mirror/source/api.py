@@ -94,10 +94,9 @@ class Api:
         call = errors.Call(lambda: PARTY, '%s %s' % (method, path),
                            kind=exceptions.NovaUnavailable)
         body = None
-        with errors.translated(call), errors.parsing(), (
-                library_errors.looking_up(
-                    self.session, 'compute', self.region_name,
-                    self.interface)):
+        with (errors.translated(call), errors.parsing(),
+              library_errors.naming_endpoints(
+                  self.session, 'compute', self.region_name, self.interface)):
             # The request parses the token and the catalog, then the body.
             response = self.session.request(
                 path, method, raise_exc=False, microversion=microversion,
