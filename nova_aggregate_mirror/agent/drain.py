@@ -32,19 +32,19 @@ from nova_aggregate_mirror.reconcile import reconciler
 LOG = logging.getLogger(__name__)
 
 BATCH = 50
-"""Rows per batch at most; a SIGTERM waits for one."""
+"""Rows per batch at most; a SIGTERM waits for the current batch."""
 ROWS = 3 * BATCH + 1
-"""Rows of a step that may hang: new, healthy and failed ones, a suspect."""
+"""Rows that may hang in one step: three batches, and a suspect alone."""
 SUSPECTS_TIME = 1.0
-"""Seconds of a step in which further suspects are begun."""
+"""Seconds from the start of a step in which another suspect is begun."""
 RETRIABLE_BACKOFF, LONGEST_BACKOFF = 4.0, 30.0
 """Maximum seconds between attempts of a row that fails while others succeed;
 the interval doubles each time. The first is for retriable errors."""
 DELAY_FACTOR = 5.0
-"""Back-off of a suspect, as a multiple of the seconds that it took."""
+"""Back-off of a suspect, as a multiple of the seconds of its attempt."""
 READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
 """Minimum seconds between two reads of the rows, and of a LONG_JOURNAL."""
-LONG_JOURNAL = 10000
+LONG_JOURNAL = 10000  # Rows.
 LEAST_TIMEOUT = 5.0
 """Minimum seconds for a request: it may include a token and the discovery of
 placement, which would start again with each request that times out."""
@@ -53,7 +53,7 @@ placement, which would start again with each request that times out."""
 def timeout(conf: cfg.ConfigOpts) -> float:
     """Return the seconds for a request, and for a row that hangs.
 
-    New rows wait that long behind a row that hangs: it is no longer than this.
+    It is kept this short because new rows wait behind a row that hangs.
     """
     return max(float(conf.aggregate_mirror.inline_timeout), LEAST_TIMEOUT)
 
@@ -63,34 +63,34 @@ class _Row:
     """What this agent knows of a row, and what the row waits for."""
 
     brief: store.Brief
-    since: float
-    """When this agent first saw the row; its ages count from then."""
+    first_seen: float
+    """When this agent first read the row, whose ages count from then."""
     due: float
-    """When it may be tried; of a row that waits for cells, since when."""
+    """When it may be tried; if it waits for cells: since when it does."""
     has_failed: bool = False
-    """Whether the row has failed for itself: rows that have not come first."""
+    """Whether an attempt failed by the row itself: others come first."""
     is_logged: bool = False
     """Whether the log has why the row is not mirrored."""
     is_suspect: bool = False
+    """Whether it takes time, and is tried alone."""
     cells: frozenset[str] = frozenset()
+    """The cells that it waits for."""
     lock: backoff.Backoff | None = None
-    """The back-off of a row that is in sync and locked by another session."""
+    """The back-off of a row that is in sync, but locked by another session."""
 
     def wait(self, due: float, is_suspect: bool = False,
              cells: frozenset[str] = frozenset(),
              lock: backoff.Backoff | None = None) -> None:
-        """Let the row wait for this, and for nothing else."""
+        """Let the row wait for what is given, and for nothing else."""
         self.due, self.is_suspect = due, is_suspect
         self.cells, self.lock = cells, lock
 
     def is_ready(self, now: float) -> bool:
-        """Check whether it may be in a batch."""
+        """Check whether the row may be in a batch now."""
         return self.due <= now and not self.cells and not self.is_suspect
 
 
 class Drain:
-    """Mirroring of due journal rows."""
-
     def __init__(self, conf: cfg.ConfigOpts, rows: store.StoredRows,
                  reconciler: reconciler.Reconciler, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic,
@@ -100,8 +100,7 @@ class Drain:
         self._patience = timeout(conf)
         self._overdue = 2 * options.inline_timeout
         """Seconds until a running row is converged, and until it is again."""
-        self._longest = options.max_call_age
-        """Seconds after which an operation counts as ended."""
+        self._max_call_age = options.max_call_age
         self._rows, self._reconciler = rows, reconciler
         self._figures = figures
         self._now, self._stopping = now, stopping
@@ -112,15 +111,13 @@ class Drain:
         """Rows that were added, or handed over, when rows were last read."""
         self._healthy: collections.deque[str] = collections.deque()
         self._failed: collections.deque[str] = collections.deque()
-        """Both: rows that were due when they were last sorted, next first."""
+        """Both queues: rows that were due at the last ``_sort``."""
         self._has_more = False
         """Whether the last step left rows that are due."""
         self._read_at = -math.inf
         self._is_suspended = False
-        self._unclosed: set[str] = set()
-        """Rows that could not be written after a row was mirrored."""
-        self._unusable: exceptions.MirrorError | None = None
-        """Why not, if there are any."""
+        self._unwritten: dict[str, exceptions.MirrorError] = {}
+        """Rows of mirrored hosts, to why the journal could not be written."""
         self._suspension = metrics.Lasting(
             LOG.warning, 'Mirroring is suspended, operations stay in the '
             'journal: %s', 'Mirroring is resumed: placement and nova answer')
@@ -134,44 +131,46 @@ class Drain:
         :raises JournalUnavailable: when the journal cannot be used
         """
         self._refresh()
-        self._has_more = False  # Also if what follows raises.
+        self._has_more = False  # It stays False if what follows raises.
         if self._is_observer:
-            # Its rows are only counted, above: one that waits is a failure.
+            # Rows are only counted, above: no success while one is pending.
             return False
         try:
             self._has_more = self._mirror_due()
         finally:
             if not self._has_more:
-                # Otherwise each worker's connection would stay open.
+                # An idle connection for each worker would stay open.
                 self._reconciler.placement.release()
-        if self._unusable and self._unclosed & self._known.keys():
-            # Also while rows wait, until one is mirrored.
-            raise self._unusable.with_traceback(None)
+        errors = [error for id, error in self._unwritten.items()
+                  if id in self._known]
+        if errors:
+            # Also in steps that try no row, until a row is mirrored.
+            raise errors[-1].with_traceback(None)
         return self._has_more
 
     def is_idle(self) -> bool:
-        """Check whether no row is left of those that were last read."""
+        """Check whether none of the rows that were last read is left."""
         return not self._known
 
     def _refresh(self) -> None:
-        """Read what decides when rows are due, unless it was just read."""
+        """Read which rows there are, unless they were just read."""
         now = self._now()
         pause = READ_INTERVAL if self._has_more else 0.0
         if len(self._known) > LONG_JOURNAL:
             pause = LONG_INTERVAL
         if now < self._read_at + pause:
-            # The last read still serves: without what was closed since.
+            # What was read is still used, without the rows closed since.
             return
         self._update(self._rows.briefs())
         self._read_at = now
-        # A locked row is in sync.
-        ages = [now - row.since for row in self._known.values()
+        # A row that is only locked is in sync, and not pending.
+        ages = [now - row.first_seen for row in self._known.values()
                 if row.brief.pending and not row.lock]
         self._figures.set_backlog(
             len(ages), len(self._known) - len(ages), max(ages, default=0.0))
 
     def _update(self, briefs: abc.Iterable[store.Brief]) -> None:
-        """Update what is known with the rows that are in the journal now."""
+        """Keep what is known of the rows in the journal; add the new rows."""
         now, before = self._now(), self._known
         self._known = {}
         for queue in self._new, self._healthy, self._failed:
@@ -185,7 +184,7 @@ class Drain:
                 row = _Row(brief, now, due, has_failed, is_logged=has_failed)
             elif row.brief.running and not brief.running:
                 # It was handed over, and is due immediately.
-                row = _Row(brief, row.since, now)
+                row = _Row(brief, row.first_seen, now)
             row.brief = brief
             self._known[brief.id] = row
             # Without rows to compare with, none is newer than the others.
@@ -213,12 +212,12 @@ class Drain:
             self._healthy or self._failed or self._due_suspects())
 
     def _batches(self) -> abc.Iterator[tuple[list[str], bool]]:
-        """Yield IDs, and whether they are of a suspect.
+        """Yield the IDs of a batch, and whether it is a suspect alone.
 
         New rows come first: none waits for an older one that is locked.
         Healthy ones, the latest first, come before those that have failed.
         """
-        # Before a batch adds to them.
+        # Listed first: those that the batches add are for later steps.
         suspects, end = self._due_suspects(), self._now() + SUSPECTS_TIME
         yield self._take(self._new), False
         if not (self._healthy or self._failed):
@@ -236,7 +235,7 @@ class Drain:
 
     def _take(self, queue: collections.deque[str], most: int = BATCH
               ) -> list[str]:
-        """Take a batch of those that are still due."""
+        """Take a batch out of a queue, of rows that are still due."""
         now, batch = self._now(), list[str]()
         while queue and len(batch) < most:
             id = queue.popleft()
@@ -265,24 +264,24 @@ class Drain:
     def _probes(self) -> list[str]:
         """List the longest waiting row of each cell whose back-off is over."""
         now = self._now()
-        over = {cell for cell, pause in self._pauses.items()
-                if pause.until <= now}
-        if not over:
+        due_cells = {cell for cell, pause in self._pauses.items()
+                     if pause.until <= now}
+        if not due_cells:
             return []
         probes: dict[str, tuple[float, str]] = {}
         for id, row in self._known.items():
-            if row.cells and row.cells <= over and not row.is_suspect:
-                first = row.due, id
+            if row.cells and row.cells <= due_cells and not row.is_suspect:
+                candidate = row.due, id
                 for cell in row.cells:
-                    probes[cell] = min(probes.get(cell, first), first)
+                    probes[cell] = min(probes.get(cell, candidate), candidate)
         return list(dict.fromkeys(id for _due, id in probes.values()))
 
     def _mirror(self, ids: list[str], locks: lock_waits.RowLocks,
                 is_alone: bool) -> bool:
         """Mirror rows, and let those wait that stay in the journal.
 
-        :returns: whether there is progress: a row is mirrored, or fails for
-            itself or waits for a cell for the first time
+        :returns: whether there is progress: a row is mirrored, or has an error
+            of its own, or waits for a cell, for the first time
         """
         rows = self._read(ids)
         if not is_alone and len(rows) > 1:
@@ -294,16 +293,17 @@ class Drain:
         if not rows:
             return True
         start = self._now()
-        cells = {row: self._known[row.id].cells for row in rows}
+        awaited = {row: self._known[row.id].cells for row in rows}
         fresh = {row for row in rows if not (
-            cells[row] or self._known[row.id].has_failed)}
+            awaited[row] or self._known[row.id].has_failed)}
         for row in rows:
-            # If one raises an unexpected error, each is tried alone.
+            # Suspects for now: after an unexpected error each is tried alone.
             known = self._known[row.id]
             known.is_suspect = True
             known.due = start + (LONGEST_BACKOFF if is_alone else 0.0)
         outcome = reconciler.drain(
-            self._reconciler, rows, locks, self._patience if is_alone else 0.0)
+            self._reconciler, rows, locks,
+            patience=self._patience if is_alone else 0.0)
         unfinished = outcome.unfinished
         errors = {row: unfinished[row.dirty] for row in rows
                   if row.dirty in unfinished}
@@ -312,7 +312,7 @@ class Drain:
                 self._settle(row, locks)
         silent = frozenset().union(
             *(error.cells for error in outcome.failed.values()))
-        self._update_cells(cells, errors, silent, start)
+        self._update_cells(awaited, errors, silent, start)
         result = 'failure'
         try:
             self._handle_errors(
@@ -326,9 +326,10 @@ class Drain:
                 result = 'unavailable'
             self._figures.observe_drain(
                 result, self._now() - start, *associations.counts(outcome),
-                outcome.conflicts)
-        own = {row for row, error in errors.items() if not _is_shared(error)}
-        return bool((set(rows) - errors.keys()) | (fresh & own))
+                conflicts=outcome.conflicts)
+        failed_alone = {
+            row for row, error in errors.items() if not _is_shared(error)}
+        return bool((set(rows) - errors.keys()) | (fresh & failed_alone))
 
     def _read(self, ids: list[str]) -> list[journal.Row]:
         """Read rows, in the given order; forget those that are gone."""
@@ -341,13 +342,13 @@ class Drain:
     def _may_run(self, id: str) -> bool:
         """Check whether the operation of a row may still run."""
         row = self._known[id]
-        return row.brief.running and self._now() - row.since < self._longest
+        age = self._now() - row.first_seen
+        return row.brief.running and age < self._max_call_age
 
     def _settle(self, row: journal.Row, locks: lock_waits.RowLocks) -> None:
         """Forget a row that is in sync, or let it wait."""
         known, now = self._known[row.id], self._now()
-        self._unusable = None
-        self._unclosed.clear()
+        self._unwritten.clear()
         if row.id in locks.waited:
             lock = known.lock
             if lock is None:
@@ -358,7 +359,7 @@ class Drain:
             lock.extend(now)
             known.wait(lock.until, is_suspect=True, lock=lock)
         elif row.id in locks.locked:
-            # It was not tried, after waits for others; probably it is locked.
+            # After waits for other rows it was not written; it may be locked.
             known.has_failed = True
             known.wait(now)
         elif row.running:
@@ -366,22 +367,22 @@ class Drain:
         else:
             del self._known[row.id]
 
-    def _update_cells(self, cells: abc.Mapping[journal.Row, frozenset[str]],
+    def _update_cells(self, awaited: abc.Mapping[journal.Row, frozenset[str]],
                       errors: abc.Mapping[journal.Row, exceptions.MirrorError],
                       silent: frozenset[str], start: float) -> None:
         """Let rows wait for the cells that are silent, and for no other.
 
-        :param cells: what each row waited for before this attempt
+        :param awaited: the cells that each row waited for before its attempt
         """
         now = self._now()
-        # An error of all rows shows nothing of their cells.
+        # An error of all rows does not show whether their cells answered.
         shared = {row for row, error in errors.items() if _is_shared(error)}
-        heard = (cells[row] for row in cells.keys() - shared)
-        answered = frozenset().union(*heard) - silent
+        asked = (awaited[row] for row in awaited.keys() - shared)
+        answered = frozenset().union(*asked) - silent
         if answered:
             for known in self._known.values():
                 if known.cells & answered:
-                    # Its next attempt shows for which it still waits.
+                    # The next attempt shows which cells it still waits for.
                     known.wait(now)
         for cell in answered:
             self._pauses.pop(cell, None)
@@ -400,8 +401,8 @@ class Drain:
                        start: float, is_alone: bool) -> None:
         """Record why rows are not in sync, and let them wait.
 
-        :param errors: loses those that say nothing about their row
-        :raises JournalUnavailable: hosts are in sync, but not their rows
+        :param errors: those that say nothing about their row are taken out
+        :raises JournalUnavailable: rows of hosts in sync cannot be written
         """
         failed = {row: exc for row, exc in errors.items() if not exc.cells}
         if failed and (self._stopping() or not self._probe()):
@@ -413,12 +414,11 @@ class Drain:
         if unusable:
             for row in failed:
                 self._known[row.id].wait(self._now() + RETRIABLE_BACKOFF)
-            self._unusable = unusable[0]
-            self._unclosed |= {row.id for row in failed}
-            raise self._unusable
+                self._unwritten[row.id] = unusable[0]
+            raise unusable[0]
         for row, error in list(failed.items()):
             if isinstance(error, exceptions.NotTried):
-                # It says nothing about the row, and is no attempt.
+                # There was no attempt at the row.
                 self._known[row.id].wait(self._now())
                 del errors[row], failed[row]
         for row, error in errors.items():
@@ -443,19 +443,19 @@ class Drain:
         known, now = self._known[row.id], self._now()
         longest = (RETRIABLE_BACKOFF if isinstance(error, exceptions.Retriable)
                    else LONGEST_BACKOFF)
-        # Ten doublings exceed both; a float overflows after 1023.
+        # Ten doublings exceed each maximum; a float overflows after 1023.
         seconds = min(longest, 2.0 ** min(row.attempts, 10))
         if not _is_shared(error):
             known.has_failed = True
             # Each attempt at a locked row waits for its lock.
             known.wait(now + (LONGEST_BACKOFF if is_locked else seconds))
         elif is_alone:
-            # It aborts every batch that it is in, or there is an outage that
-            # the probe does not detect: each attempt delays all others.
+            # The row aborts each batch that it is in, or there is an outage
+            # that the probe does not detect: an attempt delays all other rows.
             seconds = max(seconds, DELAY_FACTOR * (now - start))
             known.wait(now + min(LONGEST_BACKOFF, seconds), is_suspect=True)
         else:
-            # Each of them is tried alone, which shows the one at fault.
+            # Each row of the batch is tried alone, to see which is at fault.
             known.wait(now, is_suspect=True)
 
     def _probe(self) -> bool:
@@ -463,7 +463,7 @@ class Drain:
         failure = (exceptions.failure_of(self._reconciler.placement.probe)
                    or exceptions.failure_of(self._reconciler.nova.aggregates))
         self._is_suspended = bool(failure)
-        self._suspension.follow(failure.failure if failure else None)
+        self._suspension.log_failures(failure.failure if failure else None)
         return not self._is_suspended
 
 

@@ -22,13 +22,13 @@ LOG = logging.getLogger(__name__)
 
 CLIENT_TIMEOUT = 5.0
 """Seconds that a client may take for its request, and again for its answer: a
-timeout for each read would never end a client that sends a byte at times."""
+timeout for each read would never end a client that trickles bytes."""
 MOST_CLIENTS = 20
 BACKLOG = 1024
 """With fewer, a burst of clients delays Prometheus for seconds."""
 LONGEST_REQUEST = 8192  # Bytes of a request, whose body is not read.
 INTERVAL = 0.5
-"""Seconds without further clients after no descriptor was left."""
+"""Seconds to wait before the next client when no descriptor was left."""
 
 
 class Server:
@@ -37,7 +37,7 @@ class Server:
     One thread serves all clients, however many of them are idle. If there are
     too many, the longest waiting one without a request is disconnected.
 
-    :param limits: returns loop to the seconds after which it counts as stuck
+    :param limits: returns, per loop, the seconds until it counts as stuck
     :raises InvalidConfiguration: when the address cannot be used
     """
 
@@ -58,7 +58,7 @@ class Server:
         self._socket.setblocking(False)
         self._loop = asyncio.new_event_loop()
         self._serving = self._loop.create_task(self._serve())
-        # Its end is waited for, so that to cancel it is no error.
+        # Waiting for a task that is cancelled is no error; running it is one.
         self._thread = threading.Thread(
             target=self._loop.run_until_complete, daemon=True, name='metrics',
             args=(asyncio.wait([self._serving]),))
@@ -84,7 +84,7 @@ class Server:
                     await asyncio.sleep(INTERVAL)
                     continue
                 if len(self._clients) == MOST_CLIENTS:
-                    # The first without a request, or else the first of all.
+                    # The first without a whole request, or the first of all.
                     first = min(self._clients, key=self._complete.__contains__)
                     self._clients[first].cancel()
                     await asyncio.wait([self._clients[first]])
@@ -104,10 +104,10 @@ class Server:
                 async with asyncio.timeout(CLIENT_TIMEOUT):
                     await self._loop.sock_sendall(connection, answer)
         except OSError:
-            # It has gone, or is too slow.
+            # The client has gone, or is too slow.
             pass
         except Exception:
-            # A figure that cannot be collected must not end the server.
+            # A metric that cannot be collected must not end the server.
             LOG.exception('A request for metrics or health failed')
 
     async def _read(self, connection: socket.socket) -> bytes:
@@ -151,10 +151,10 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Handler(server.BaseHTTPRequestHandler):
-    """Handler of a request that was read; its ``answer`` is still to send."""
+    """Handler of a request that was read; the server sends its ``answer``."""
 
     def __init__(self, request: bytes, owner: Server) -> None:
-        # Not the base class: it would use the connection.
+        # The constructor of the base class would use the connection.
         self._owner = owner
         self.rfile = io.BytesIO(request)
         self.wfile = self.answer = io.BytesIO()
@@ -166,7 +166,7 @@ class _Handler(server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition('?')[0]
         if path == '/metrics':
-            # The format that each scraper reads, whatever it prefers.
+            # One format for all scrapers, also those that prefer another.
             encode, kind = exposition.choose_encoder('')
             self._answer(200, kind, encode(self._owner.figures.registry))
         elif path == '/healthz':

@@ -10,6 +10,7 @@ from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import problems
 
@@ -17,8 +18,6 @@ LOG = logging.getLogger(__name__)
 
 
 class PeriodicAudit:
-    """Runner of audits when they are due."""
-
     def __init__(self, build: abc.Callable[[], readers.DatabaseAudit],
                  interval: float, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic) -> None:
@@ -29,7 +28,7 @@ class PeriodicAudit:
         self._troubles = metrics.Lasting(
             LOG.warning, 'The audit of the servers is incomplete: %s',
             'The audit of the servers is complete again')
-        self._misplaced = 0
+        self._misplaced_before = 0
 
     def step(self, stopping: abc.Callable[[], bool]) -> None:
         """Run an audit when it is due, and report its result."""
@@ -41,20 +40,21 @@ class PeriodicAudit:
         try:
             audit = self._build()
             totals = audit.totals
-            for _misplaced in audit.run():
+            for _page in audit.run():
                 # An audit of many servers takes minutes.
                 self._figures.beat(metrics.AUDIT)
                 if stopping():
-                    # The next leader audits at once, too.
+                    # It stays due: a new leader audits at once.
                     self._due = start
                     return
             troubles = audit.source.problems()
         except exceptions.MirrorError as exc:
             troubles = [problems.Problem.of(exc)]
-        # Some servers without a request are normal.
+        # That only some servers have no request (OK) is normal.
         troubles = troubles or [
-            problem for problem in totals.unaudited() if problem.status]
-        self._troubles.update(
+            problem for problem in totals.unaudited()
+            if problem.status != exit_status.OK]
+        self._troubles.log_change(
             frozenset((problem.key, problem.text) for problem in troubles),
             '; '.join(map(str, troubles)))
         seconds = self._now() - start
@@ -63,10 +63,10 @@ class PeriodicAudit:
             return
         self._figures.observe_audit(
             'success', seconds, totals.servers, totals.by_rule)
-        if totals.misplaced > self._misplaced:
+        if totals.misplaced > self._misplaced_before:
             LOG.warning(
                 'Audit: %s on a host that contradicts the request: run '
                 '"nova-aggregate-mirror-manage placement audit_servers" for '
                 'the list', plurals.count(
                     totals.misplaced, 'server is', 'servers are'))
-        self._misplaced = totals.misplaced
+        self._misplaced_before = totals.misplaced

@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 class PeriodicSync:
     """Runner of full syncs when they are due.
 
-    :param note: writes a sync (seconds, result), or raises JournalUnavailable
+    :param note: writes a sync to the history, or raises JournalUnavailable
     :param zones: reads the zone of each aggregate that has one, by its UUID
     :param disagreements: finds nova-api processes with another mode
     """
@@ -49,6 +49,7 @@ class PeriodicSync:
         self._zone_of: abc.Mapping[str, str] = {}
         self._due = now()
         self._failing: dict[str, exceptions.MirrorError] = {}
+        """Providers that failed in the last full sync, to why."""
         self._find_disagreements = disagreements
         self._failures = metrics.Lasting(
             LOG.warning, 'Full sync: %s',
@@ -76,7 +77,7 @@ class PeriodicSync:
             failing=self._failing,
             time_to_retry=lambda: max(0.0, self._due - self._now()))
         sync = self._run(request)
-        # Otherwise its connections would stay open until the next sync.
+        # Idle connections would stay open until the next sync.
         self._reconciler.placement.release()
         seconds = self._now() - start
         if sync.interruption:
@@ -92,23 +93,22 @@ class PeriodicSync:
         return None if sync.not_compared else sync
 
     def hasten(self) -> None:
-        """Let a full sync be due at once: what the metrics show is stale."""
+        """Let a full sync be due at once, because the metrics are stale."""
         self._due = min(self._due, self._now())
 
     def _run(self, request: full_sync.Request) -> result.Result:
-        """Run a full sync, which this process may interrupt by its stop."""
+        """Run a full sync; mark it if a stop of this process interrupts it."""
         try:
             sync = full_sync.run(self._reconciler, request=request)
         except exceptions.MirrorError as exc:
             sync = full_sync.without_comparison(exc, request)
         failed = sync.outcome.failed
-        errors = [sync.not_compared] if sync.not_compared else [
-            *failed.values()]
+        errors = sync.not_compared, *failed.values()
         if any(isinstance(exc, exceptions.Stopped) for exc in errors):
             return dataclasses.replace(
                 sync, interruption=exit_status.TERMINATED)
         if not sync.not_compared:
-            # The frames of an error would live as long as it.
+            # Frames in a traceback would live as long as the error.
             self._failing = {
                 subject.name: exc.with_traceback(None)
                 for subject, exc in failed.items()
@@ -122,16 +122,16 @@ class PeriodicSync:
             lambda: self._note(seconds, sync), exceptions.JournalUnavailable)
         # A failure of the whole journal is logged by the drain loop.
         if not isinstance(sync.not_compared, exceptions.JournalUnavailable):
-            self._history.follow(failure.failure if failure else None)
+            self._history.log_failures(failure.failure if failure else None)
 
     def _compare_modes(self) -> None:
         """Log with which nova-api processes this mode does not agree."""
         # A failure of the whole journal is logged by the drain loop.
         with contextlib.suppress(exceptions.JournalUnavailable):
             disagreements = self._find_disagreements()
-            # Not their texts: the time in them changes with each operation.
-            self._disagreements.update(
-                frozenset(each.subject for each in disagreements),
+            # Without the texts: each operation changes the time in them.
+            self._disagreements.log_change(
+                frozenset(problem.subject for problem in disagreements),
                 '; '.join(map(str, disagreements)))
 
     def _report(self, sync: result.Result, seconds: float) -> None:
@@ -139,7 +139,7 @@ class PeriodicSync:
         added, removed, refused = 0, 0, None
         if sync.request.observes:
             text = sync.summary().replace('\n', ' ')
-            self._comparison.update(text, text)
+            self._comparison.log_change(text, text)
         else:
             added, removed = associations.counts(sync.outcome)
             refused = sync.refused
@@ -152,7 +152,7 @@ class PeriodicSync:
         failures = [problem for problem in sync.failures if not refused
                     or problem.failure is not refused.failure]
         lines = problems.lines(failures, '"%s --dry-run"' % commands.SYNC)
-        self._failures.update(
+        self._failures.log_change(
             frozenset((problem.subject, problem.key) for problem in failures),
             '; '.join(lines))
         drift = None if sync.not_compared else self._by_zone(sync.drift)
@@ -164,13 +164,13 @@ class PeriodicSync:
     def _by_zone(self, drift: abc.Iterable[associations.Association]
                  ) -> abc.Mapping[tuple[str, str], int]:
         """Count associations by zone and direction; each zone has both."""
-        # What was read before is better than nothing for a metric.
+        # The zones that were read before are better than none for a metric.
         with contextlib.suppress(exceptions.NovaUnavailable):
             self._zone_of = self._zones()
         zones = '', *self._zone_of.values()
         counts = dict.fromkeys(itertools.product(zones, metrics.DIRECTIONS), 0)
         missing, stale = metrics.DIRECTIONS
         for association in drift:
-            counts[self._zone_of.get(association.aggregate_uuid, ''),
-                   missing if association.in_nova else stale] += 1
+            zone = self._zone_of.get(association.aggregate_uuid, '')
+            counts[zone, missing if association.in_nova else stale] += 1
         return counts

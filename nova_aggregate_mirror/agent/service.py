@@ -20,7 +20,7 @@ STEP_INTERVAL, IDLE_INTERVAL = 1.0, 2.0
 """Seconds between steps of a loop; longer while the journal is empty, or
 another agent holds its lease."""
 Audit = abc.Callable[[abc.Callable[[], bool]], None]
-"""Step of the audit, which calls what checks whether to stop."""
+"""Step of the audit; its argument checks whether to stop."""
 
 
 class Agent:
@@ -33,33 +33,32 @@ class Agent:
         self._drain, self._sync = drain, sync
         self._lease, self._binding = lease, binding
         self._figures, self._stop = figures, stop
-        self._audit = audit
         self._leader_role = (
             'is the leader in mode observe: it compares nova with placement, '
             'and changes nothing there' if observes else
             'is the leader: it drains the journal and runs the full syncs')
         self._role = ''
         self._holds = self._leads = self._bound = False
-        """Whether it has the lease; whether it leads, which takes a journal of
-        this nova, too; whether that is known."""
+        """Whether it has the lease; whether it leads, for which the journal
+        must be of this nova, too; whether the journal is known to be."""
         self._troubles = dict[str, exceptions.Failure | None].fromkeys(
             ('drain', 'lease'))
         """Why a loop cannot work, per loop; None when it can."""
-        self._lasting = metrics.Lasting(
+        self._trouble_log = metrics.Lasting(
             LOG.error, 'The journal cannot be processed: %s',
             'The journal can be processed again')
         self._mutex = threading.Lock()
-        """Held to stop, and to report who leads, and troubles."""
+        """Held to stop, to report whether it leads, and to report troubles."""
         self._steps = {'drain': self._drain_step, 'lease': self._lease_step,
                        'sync': self._sync_step}
         if audit:
-            self._steps[metrics.AUDIT] = self._audit_step
-        # A thread may never be joined if a library has patched its lock.
+            self._steps[metrics.AUDIT] = lambda: self._audit_step(audit)
+        # A thread whose lock a library has patched may never be joined.
         self._ended = {name: threading.Event() for name in self._steps}
 
     def start(self) -> None:
         for name, step in self._steps.items():
-            # A daemon: the interpreter waits for others, even if they hang.
+            # The interpreter would wait for other threads, even if they hang.
             threading.Thread(target=self._loop, name=name, args=(name, step),
                              daemon=True).start()
 
@@ -70,7 +69,7 @@ class Agent:
         takes several services, and nothing is drained or synced meanwhile.
 
         :param seconds: how long the other loops are waited for; if one has
-            not ended then, it may still write, and the lease is kept
+            not ended by then, it may still write, and the lease is kept
         :returns: whether all loops have ended
         """
         with self._mutex:
@@ -78,13 +77,13 @@ class Agent:
             self._figures.set_leader(False)
         end = time.monotonic() + seconds
         late = []
-        for name in self._ended.keys() - {metrics.AUDIT}:
+        for name in sorted(self._ended.keys() - {metrics.AUDIT}):
             if not self._ended[name].wait(end - time.monotonic()):
                 late.append(name)
         if late:
             LOG.warning('After %d s these loops have not ended: %s. The lease '
                         'is not released and will expire', seconds,
-                        ', '.join(sorted(late)))
+                        ', '.join(late))
         elif self._holds:
             exc = exceptions.failure_of(
                 self._lease.release, exceptions.JournalUnavailable)
@@ -93,7 +92,7 @@ class Agent:
         return all(ended.is_set() for ended in self._ended.values())
 
     def state(self) -> dict[str, str]:
-        """Describe the agent for a report, without waiting for anything."""
+        """Describe the agent for a guru meditation report, without waiting."""
         state = {'leader': str(self._leads),
                  'journal belongs to this nova': str(self._bound)}
         for name, trouble in self._troubles.items():
@@ -111,7 +110,7 @@ class Agent:
                 try:
                     seconds = step()
                 except Exception:
-                    # An unexpected error must not end what repairs.
+                    # It must not end the loop, which is what repairs drift.
                     LOG.exception(
                         'The %s loop failed and will be retried', name)
                 self._figures.beat(name)
@@ -139,7 +138,7 @@ class Agent:
                 self._bound = self._binding.bind(self._leads)
             self._holds = self._lease.step()
             if self._holds and not self._leads:
-                # Another nova may have bound a journal without content since.
+                # Before it led, another nova may have bound an empty journal.
                 self._bound = False
                 self._bound = self._binding.bind(leads=True)
                 self._sync.hasten()
@@ -164,9 +163,9 @@ class Agent:
             self._bound = False
         return STEP_INTERVAL
 
-    def _audit_step(self) -> float:
-        if self._leads and self._audit:
-            self._audit(lambda: self._stop.is_set() or not self._leads)
+    def _audit_step(self, audit: Audit) -> float:
+        if self._leads:
+            audit(lambda: self._stop.is_set() or not self._leads)
         return STEP_INTERVAL
 
     def _log_role(self, leads: bool) -> None:
@@ -188,4 +187,4 @@ class Agent:
         """Log a lasting problem once, whichever loop finds it first."""
         with self._mutex:
             self._troubles[loop] = trouble
-            self._lasting.follow(*self._troubles.values())
+            self._trouble_log.log_failures(*self._troubles.values())

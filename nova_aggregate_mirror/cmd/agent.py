@@ -64,7 +64,7 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
     stop = threading.Event()
     placement = _client(request_timeout=drain.timeout(CONF))
     observes = nova_aggregate_mirror.conf.observes(CONF)
-    figures.set_mode(observes)
+    figures.observes = observes
     build = functools.partial(program.mirror, journal, stopping=stop.is_set)
     return service.Agent(
         drain.Drain(CONF, journal.rows, build(drain_source, placement),

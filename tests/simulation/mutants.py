@@ -77,7 +77,7 @@ def converges_overdue_rows_once(parts: Parts) -> None:
         def settle_for_long(row, locks):
             settle(row, locks)
             if row.running and not locks.locked:
-                drain._known[row.id].due = drain._now() + drain._longest
+                drain._known[row.id].due = drain._now() + drain._max_call_age
 
         drain._settle = settle_for_long
 
@@ -100,7 +100,7 @@ def closes_by_the_clock_of_the_writer(parts: Parts) -> None:
 
         def is_young(row):
             return may_run(row) and (
-                kept.now() - written[row] < drain._longest)
+                kept.now() - written[row] < drain._max_call_age)
 
         drain._may_run = is_young
 

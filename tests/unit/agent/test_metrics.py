@@ -205,6 +205,7 @@ class TestMetrics(testtools.TestCase):
                          [name for name, *_labels in self.figures()])
         self.metrics.expect_audits(['zone', 'segment'])
         self.assertEqual(0, self.figures()['misplaced_servers', 'segment'])
+        self.metrics.set_leader(True)
         self.metrics.observe_audit('success', 3.0, 100, {'zone': 2})
         self.metrics.observe_audit('failure', 1.0)
         figures = self.figures()

@@ -410,9 +410,9 @@ class TestBatches(WaitingTest):
         self.batches = []
         drain_rows = reconciler.drain
 
-        def recorded(mirror, rows, *arguments):
+        def recorded(mirror, rows, locks, patience):
             self.batches.append([row.dirty.host for row in rows])
-            return drain_rows(mirror, rows, *arguments)
+            return drain_rows(mirror, rows, locks, patience)
 
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.reconcile.reconciler.drain', recorded))
