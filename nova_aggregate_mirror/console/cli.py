@@ -16,7 +16,7 @@ from typing import TextIO
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.reconcile import full_sync
 
 LONGEST = 86400
@@ -151,7 +151,7 @@ def first_lines(texts: abc.Iterable[str], limit: int = plurals.SOME
     return shown if more <= 0 else [*shown[:limit], '... and %d more' % more]
 
 
-class ProgressLines(context.Progress):
+class ProgressLines(reconcile.Progress):
     """A line per step, and the number of completed providers in long steps."""
 
     def __init__(self, now: abc.Callable[[], float] = time.monotonic) -> None:
@@ -181,6 +181,6 @@ class ProgressLines(context.Progress):
             tell([text])
 
 
-def progress(quiet: bool = False) -> context.Progress:
+def progress(quiet: bool = False) -> reconcile.Progress:
     """Return the progress output of a command."""
-    return context.Progress() if quiet else ProgressLines()
+    return reconcile.Progress() if quiet else ProgressLines()

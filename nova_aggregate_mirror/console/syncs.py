@@ -14,8 +14,8 @@ from nova_aggregate_mirror.console import cli
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.reconcile import associations
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
@@ -79,7 +79,7 @@ def shout(text: str) -> None:
         os.write(STDERR, ('\n%s\n' % text).encode())
 
 
-def run(build: abc.Callable[[abc.Callable[[], bool], context.Progress],
+def run(build: abc.Callable[[abc.Callable[[], bool], reconcile.Progress],
                             reconciler.Reconciler],
         rows: abc.Iterable[journal.Row], request: full_sync.Request,
         quiet: bool) -> result.Result:

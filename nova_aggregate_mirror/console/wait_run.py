@@ -16,9 +16,9 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
@@ -59,7 +59,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     :returns: the exit status
     :raises MirrorError: a permanent error of nova or placement, or a refusal
     """
-    cloud = context.Context(journal.Ledger(), nova, placement)
+    cloud = provider_writes.Context(journal.Ledger(), nova, placement)
     began, nodes = now(), frozenset[str]()
     reported: abc.Set[object] = frozenset()
     while True:
@@ -101,7 +101,8 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     return exit_status.OK
 
 
-def _diagnosed(cloud: context.Context, sync: result.Result) -> result.Result:
+def _diagnosed(cloud: provider_writes.Context, sync: result.Result
+               ) -> result.Result:
     """Add why hosts lack compute nodes or providers, as a sync reports it.
 
     Only this asks all cells, and placement for names and, if no compute node

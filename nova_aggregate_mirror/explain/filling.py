@@ -20,7 +20,7 @@ from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.scheduler import request_spec
 
 Taken = collections.Counter[tuple[str, str]]
@@ -212,7 +212,7 @@ class Filling:
 
 
 def fill(run: Filling, spec: request_spec.RequestSpec, facts: reasons.Facts,
-         display: context.Progress) -> explanation.Answer:
+         display: reconcile.Progress) -> explanation.Answer:
     """Place servers until none fits, or until Ctrl-C."""
     hosts, interrupted = list[str](), False
     answers = facts.funnel.answers if facts.funnel else ()

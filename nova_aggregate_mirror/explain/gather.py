@@ -32,7 +32,7 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror.reconcile import context as displays
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror.scheduler import filter_table
@@ -55,7 +55,7 @@ class Cloud:
     nova: source.Source
     placement: client.Client
     servers: database_servers.DatabaseServers
-    display: displays.Progress = displays.Progress()
+    display: reconcile.Progress = reconcile.Progress()
 
 
 def explain(cloud: Cloud, args: argparse.Namespace,

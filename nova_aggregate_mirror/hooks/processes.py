@@ -21,7 +21,6 @@ from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
@@ -54,8 +53,9 @@ class Process:
         # Narrower than the types of a context: only drains and full syncs,
         # which nova-api never makes, read all of nova, ledger and rows.
         parts: list[Any] = [self.ledger, self.source, self.placement]
-        self.context = context.Context(*parts)
-        self.without_ledger = context.Context(journal.Ledger(), *parts[1:])
+        self.context = provider_writes.Context(*parts)
+        self.without_ledger = provider_writes.Context(
+            journal.Ledger(), *parts[1:])
         """For operations without a confirmed row; reads no ledger."""
         seconds, self._now = options.inline_backoff, now
         self._hung = backoff.Backoff(seconds, seconds)

@@ -20,7 +20,7 @@ from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import workers
-from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import problems
@@ -133,7 +133,7 @@ class Content:
 
 
 def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
-            progress: context.Progress, foreign: bool) -> Content:
+            progress: reconcile.Progress, foreign: bool) -> Content:
     """Compare everything and read the journal; nothing is written."""
     options, placement = conf.aggregate_mirror, client.Client(conf)
     request = full_sync.Request(

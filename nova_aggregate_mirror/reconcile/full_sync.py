@@ -16,7 +16,6 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import provider_writes
@@ -28,6 +27,7 @@ from nova_aggregate_mirror import source
 LOG = logging.getLogger(__name__)
 
 UNLIMITED = comparison.UNLIMITED
+Context = provider_writes.Context
 Mode = provider_writes.Mode
 Outcome = outcome.Outcome
 AGGREGATE, PROVIDER, UNREAD = (
@@ -111,7 +111,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         drift=drift, refused=refused, removable=removable, request=request)
 
 
-def of_hosts(context: context.Context, hosts: frozenset[str],
+def of_hosts(context: Context, hosts: frozenset[str],
              nodes: frozenset[str], patience: float) -> Result:
     """Compare some hosts with placement, and write nothing.
 
@@ -152,7 +152,7 @@ def without_comparison(error: exceptions.MirrorError, request: Request,
                   not_compared=error, request=request)
 
 
-def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
+def _covered(context: Context, rows: abc.Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
     # A row is about all aggregates of its host.

@@ -13,6 +13,7 @@ import dataclasses
 import math
 import threading
 import time
+import typing
 
 from oslo_log import log as logging
 
@@ -20,10 +21,14 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
-from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import uuids
+
+if typing.TYPE_CHECKING:
+    # Needs SQLAlchemy, which each command of the openstack client would load.
+    from nova_aggregate_mirror.journal import store
 
 LOG = logging.getLogger(__name__)
 
@@ -39,6 +44,22 @@ ROUNDS = 5
 MAX_FUTILE = 3
 """Providers with a conflict that are retried even if no retry succeeds. More
 of them would take most of the time that healthy providers wait."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """Nova, placement, the journal, and how requests are run in parallel."""
+
+    ledger: journal.Ledger
+    nova: source.Source
+    placement: client.Client
+    rows: 'store.StoredRows | None' = None
+    """None where no journal is used."""
+    each: isolation.Each = isolation.in_turn
+    display: reconcile.Progress = reconcile.Progress()
+    batch: int = 200
+    """Hosts per read of nova's truth; bounds memory and the time between
+    reading the truth and writing to placement."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +94,7 @@ written, and all providers that have to be converged."""
 Decide = abc.Callable[[States], Decision]
 
 
-def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
+def converge(context: Context, dirty: abc.Collection[journal.Dirty],
              mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them.
 
@@ -165,7 +186,7 @@ def _without_twins(change: Change, state: client.Provider, outcome: Outcome
     return change.without(twins)
 
 
-def remove(context: context.Context, uuid: str, mode: Mode,
+def remove(context: Context, uuid: str, mode: Mode,
            silent: abc.Iterable[str] = ()) -> Outcome:
     """Remove an aggregate that nova does not have from every provider.
 
@@ -200,7 +221,7 @@ def remove(context: context.Context, uuid: str, mode: Mode,
 class _Rounds:
     """GET every provider, decide from nova's truth, PUT; repeat until done."""
 
-    def __init__(self, context: context.Context, decide: Decide, mode: Mode,
+    def __init__(self, context: Context, decide: Decide, mode: Mode,
                  outcome: Outcome) -> None:
         self._context = context
         self._decide = decide

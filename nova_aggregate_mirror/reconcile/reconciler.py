@@ -9,14 +9,13 @@ import math
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import lock_waits
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 
 Mode = provider_writes.Mode
 
 
-class Reconciler(context.Context):
+class Reconciler(provider_writes.Context):
     """Writes to placement about many hosts, for agent and operator."""
 
     remove = provider_writes.remove

@@ -16,9 +16,9 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import uuids
 
@@ -43,13 +43,14 @@ REBUILT = ('if that is nova\'s placement, correct [placement_database] '
            'each compute host, then run "nova-manage placement '
            'heal_allocations" for the servers; otherwise ')
 
+Context = provider_writes.Context
 Errors = outcome.Errors
 Selection = tuple[frozenset[str], frozenset[str], frozenset[str]]
 """UUIDs of aggregates: those with hosts, others of nova or the ledger, and
 those that were requested; none means all."""
 
 
-def select(context: context.Context, requested: frozenset[str]) -> Selection:
+def select(context: Context, requested: frozenset[str]) -> Selection:
     """Return the aggregates to query in placement.
 
     :param requested: names, or UUIDs, which may be of deleted aggregates
@@ -71,7 +72,7 @@ def select(context: context.Context, requested: frozenset[str]) -> Selection:
     return used, every - used, only
 
 
-def read(context: context.Context, selection: Selection,
+def read(context: Context, selection: Selection,
          hosts: frozenset[str] = frozenset()) -> comparison.Comparison:
     """Read placement, then nova.
 
@@ -195,7 +196,7 @@ def _ask(placement: client.Client,
     return answers
 
 
-def _with_providers(context: context.Context, current: source.Memberships,
+def _with_providers(context: Context, current: source.Memberships,
                     nova: source.Nova, only: frozenset[str]
                     ) -> source.Memberships:
     """Add providers that are in no aggregate, if that matters.
@@ -274,7 +275,7 @@ def _name_conflict(nova: source.Nova, name: str, other: str
         'the name %s' % (owner, name), step=step)
 
 
-def listed_but_denied(context: context.Context,
+def listed_but_denied(context: Context,
                       compared: comparison.Comparison,
                       missing: abc.Set[str]) -> Errors:
     """Map providers that placement lists, and says not to have, to the error.
@@ -296,7 +297,7 @@ def listed_but_denied(context: context.Context,
         % context.placement.endpoint()))
 
 
-def add_foreign(context: context.Context, compared: comparison.Comparison,
+def add_foreign(context: Context, compared: comparison.Comparison,
                 result: outcome.Outcome) -> frozenset[str]:
     """Add foreign aggregates: compute nodes have them, nova and ledger do not.
 
@@ -349,7 +350,7 @@ def add_foreign(context: context.Context, compared: comparison.Comparison,
         context, compared.nova, foreign)
 
 
-def _removable(context: context.Context, nova: source.Nova,
+def _removable(context: Context, nova: source.Nova,
                foreign: frozenset[str]) -> frozenset[str]:
     """Return foreign aggregates with only compute nodes that share nothing.
 

@@ -268,7 +268,7 @@ class TestDisplay(InvalidTest):
 
     def test_report(self):
         content = collect.collect(
-            CONF, self.source, collect.context.Progress(), False)
+            CONF, self.source, collect.reconcile.Progress(), False)
         page = ''.join(report.render(content, 0.0))
         self.assertIn(self.title, page)
         self.assertIn('in an aggregate without a UUID', page)

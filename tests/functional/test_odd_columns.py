@@ -35,7 +35,7 @@ from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -235,7 +235,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         """Report, which is a dry run, and the checks that read nova."""
         self.place('h1')
         content = collect.collect(
-            CONF, self.source, context.Progress(), True)
+            CONF, self.source, reconcile.Progress(), True)
         self.assertIn(' missing', ''.join(report.render(content, 0.0)))
         deployment = checks.Deployment(CONF, lambda: self.source)
         self.assertIn('h1', ' '.join(

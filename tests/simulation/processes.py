@@ -24,8 +24,8 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from tests.simulation import databases
@@ -221,7 +221,7 @@ class Parts(processes.Process):
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)
         self.context = self.reconciler
-        self.without_ledger = context.Context(
+        self.without_ledger = provider_writes.Context(
             journal.Ledger(), self.source, self.placement)
         self._now = lambda: cloud.world.now
         seconds = self.limits.backoff

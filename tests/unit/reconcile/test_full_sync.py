@@ -13,9 +13,9 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.placement import workers
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
@@ -477,7 +477,7 @@ class TestSync(SyncTest):
         """The progress never exceeds its total."""
         counts = []
 
-        class Counter(context.Progress):
+        class Counter(reconcile.Progress):
             def step(self, text, providers=0):
                 if providers:
                     counts.append([providers, 0])
