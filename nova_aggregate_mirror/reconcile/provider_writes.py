@@ -70,7 +70,8 @@ class Mode:
     """Write even when nothing differs. The new generation invalidates every
     write still in flight, so that a journal row may be closed afterwards."""
     before: source.Memberships = dataclasses.field(default_factory=dict)
-    """What nova had for a provider of one host; then ``always`` is false."""
+    """Provider to what nova had for it before an operation. If that is the
+    same now, ``always`` does not apply to it, unless it has several hosts."""
     prune: bool = True
     """Also remove stale associations with owned aggregates."""
     write: bool = True
@@ -78,9 +79,9 @@ class Mode:
     only: frozenset[str] = frozenset()
     """Aggregates that may be changed; empty means all."""
     down: source.Down | None = None
-    """The cells that did not answer the comparison, if the difference was
-    found by one; see ``source.Source.read``. Only the given nodes of a host
-    are converged then, and what placement has in another spelling fails."""
+    """The cells that did not answer the comparison, if there was one; see
+    ``source.Source.read``. With it, only the given nodes of a host are
+    converged, and what placement has in another spelling fails."""
     retries: bool = True
     """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
@@ -88,26 +89,31 @@ class Mode:
     answer while others did is asked again, once the others are written."""
 
 
-Decision = tuple[source.Nova, list[Change], frozenset[str]]
-"""Nova, a change, possibly empty, for each provider that was read and may be
-written, and all providers that have to be converged."""
-Decide = abc.Callable[[States], Decision]
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What follows from nova's state for the providers that were read."""
+
+    truth: source.Nova
+    changes: abc.Mapping[str, Change]
+    """Provider to its change, possibly empty, if it may be written."""
+    providers: frozenset[str] = frozenset()
+    """All that have to be converged; those not yet read follow."""
 
 
-def converge(context: Context, dirty: abc.Collection[journal.Dirty],
+def converge(context: Context, dirty_hosts: abc.Collection[journal.Dirty],
              mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them.
 
     Nothing is raised for what fails: the outcome has it.
     """
     outcome = Outcome()
-    names = frozenset(request.host for request in dirty)
-    nodes = set[str]().union(*(request.nodes for request in dirty))
+    names = frozenset(dirty.host for dirty in dirty_hosts)
+    nodes = set[str]().union(*(dirty.nodes for dirty in dirty_hosts))
     ledger_error: exceptions.JournalUnavailable | None = None
 
     def decide(states: States) -> Decision:
         nonlocal ledger_error
-        # Those that an earlier round found in nova are read, too.
+        # Nova is read for the nodes of earlier rounds, too.
         nodes.update(states)
         current = {uuid: state.aggregates for uuid, state in states.items()}
         present = frozenset().union(*current.values())
@@ -119,35 +125,35 @@ def converge(context: Context, dirty: abc.Collection[journal.Dirty],
         try:
             owned |= context.ledger.intersection(present - owned)
             if mode.write:
-                # Before the PUT that adds them, so that they are ours.
+                # Before the PUT that adds them, so that they are owned.
                 added = (truth.wanted(provider) - aggregates
                          for provider, aggregates in current.items())
                 context.ledger.remember(frozenset().union(*added))
         except exceptions.JournalUnavailable as exc:
-            # Current aggregates can be mirrored without it.
+            # Without the ledger, current aggregates can be mirrored.
             ledger_error = ledger_error or exc
-        # A node that was unknown is found once its cell answers.
+        # An unknown node is not converged before its cell answers.
         providers = nodes - truth.unknown.keys()
         if mode.down is None:
             providers |= truth.nodes_of(names)
-        changes = _plan(states, truth, owned, mode, outcome)
-        return truth, changes, frozenset(providers)
+        return Decision(truth, _plan(states, truth, owned, mode, outcome),
+                        frozenset(providers))
 
-    error = exceptions.failure_of(lambda: _Rounds(
-        context, decide, mode, outcome).run(frozenset(nodes)))
+    rounds = _Rounds(context, mode, outcome, decide)
+    error = exceptions.failure_of(lambda: rounds.run(frozenset(nodes)))
     if ledger_error:
-        # What is kept may be owned or foreign.
+        # What was kept may be owned or foreign.
         outcome.kept.clear()
         outcome.failed |= {Subject(HOST, name): ledger_error for name in names}
-    for request in dirty:
-        outcome.conclude(request, error, whole=mode.down is None)
+    for dirty in dirty_hosts:
+        outcome.conclude(dirty, error, whole=mode.down is None)
     return outcome
 
 
 def _plan(states: States, truth: source.Nova, owned: frozenset[str],
-          mode: Mode, outcome: Outcome) -> list[Change]:
+          mode: Mode, outcome: Outcome) -> dict[str, Change]:
     """Compute a change, possibly empty, per provider that may be written."""
-    changes = []
+    changes = {}
     for provider, state in sorted(states.items()):
         # A node that no cell has belongs to no aggregate. While a cell does
         # not answer, the node may be in that cell.
@@ -160,7 +166,7 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
             change = _without_twins(change, state, outcome)
         if change or provider in outcome.kept:
             outcome.kept[provider] = state.aggregates - owned
-        changes.append(change)
+        changes[provider] = change
     return changes
 
 
@@ -200,18 +206,19 @@ def remove(context: Context, uuid: str, mode: Mode,
         truth = context.nova.read((), aggregates=[uuid])
         # If it was not deleted after all, nothing is changed. Nothing is left
         # to remove if another writer was first.
-        changes = [] if uuid in truth.aggregates else [
-            Change(provider, remove=tuple(state.aggregates & {uuid}))
-            for provider, state in sorted(states.items())]
-        return truth, changes, frozenset()
+        changes = {} if uuid in truth.aggregates else {
+            provider: Change(provider, remove=tuple(state.aggregates & {uuid}))
+            for provider, state in sorted(states.items())}
+        return Decision(truth, changes)
 
     answers = context.placement.ask(
-        context.placement.members, [uuid], context.each, math.inf)
+        context.placement.members, [uuid], context.each, patience=math.inf)
     outcome.outage = answers.outage
     error = answers.failures.get(uuid)
-    for members in answers.results.values():
-        error = exceptions.failure_of(lambda: _Rounds(
-            context, decide, mode, outcome).run(members.difference(silent)))
+    if uuid in answers.results:
+        providers = answers.results[uuid].difference(silent)
+        rounds = _Rounds(context, mode, outcome, decide)
+        error = exceptions.failure_of(lambda: rounds.run(providers))
     error = error or outcome.outage
     if error:
         outcome.failed[Subject(AGGREGATE, uuid)] = error
@@ -221,15 +228,16 @@ def remove(context: Context, uuid: str, mode: Mode,
 class _Rounds:
     """GET every provider, decide from nova's truth, PUT; repeat until done."""
 
-    def __init__(self, context: Context, decide: Decide, mode: Mode,
-                 outcome: Outcome) -> None:
+    def __init__(self, context: Context, mode: Mode, outcome: Outcome,
+                 decide: abc.Callable[[States], Decision]) -> None:
         self._context = context
         self._decide = decide
         self._mode = mode
         self._outcome = outcome
         self._end = time.monotonic() + mode.patience
         self._patience = 0.0
-        """Seconds of the last round, about those silent so far; 0 before."""
+        """Seconds of the last round, which asks those silent so far again; 0
+        in the rounds before it."""
         self._silent: set[str] = set()
         self._deciding = threading.Lock()
         self._caller = contextvars.copy_context()
@@ -248,15 +256,15 @@ class _Rounds:
                 raise answers.outage
             states = answers.results
             for provider in states:
-                # An earlier round may have failed.
+                # It may have failed in an earlier round.
                 self._outcome.failed.pop(Subject(PROVIDER, provider), None)
-            truth, changes, nodes = self._decide(states)
-            retried, conflicts = conflicts, self._write(states, truth, changes)
+            decision, retried = self._decide(states), conflicts
+            conflicts = self._write(states, decision)
             # Another round handles those that a later truth knows.
-            handled -= states.keys() & truth.unknown.keys()
-            if len(retried) > MAX_FUTILE and retried <= conflicts:
+            handled -= states.keys() & decision.truth.unknown.keys()
+            if len(retried) > MAX_FUTILE and conflicts.issuperset(retried):
                 retries = False
-            todo = nodes - handled
+            todo = decision.providers - handled
             if retries:
                 todo |= conflicts
             if not todo and not self._patience:
@@ -266,16 +274,14 @@ class _Rounds:
             if not todo or self._outcome.outage:
                 break
 
-    def _write(self, states: States, truth: source.Nova,
-               changes: abc.Iterable[Change]) -> frozenset[str]:
+    def _write(self, states: States, decision: Decision) -> frozenset[str]:
         """PUT each change; return the providers with a conflict."""
-        change_of = {change.provider: change for change in changes}
         first_errors = dict[str, exceptions.MirrorError]()
 
         def write(provider: str) -> None:
             if provider not in first_errors:
                 try:
-                    self._put(states[provider], change_of[provider], truth)
+                    self._put(states[provider], decision)
                     return
                 except exceptions.MirrorError as exc:
                     if not exc.is_repeatable:
@@ -290,7 +296,7 @@ class _Rounds:
                 # What took the time is the cause.
                 raise first_errors[provider] from None
 
-        failures = self._ask(write, change_of).failures
+        failures = self._ask(write, decision.changes).failures
         self._outcome.unwritten |= {Subject(PROVIDER, provider) for provider in
                                     failures.keys() - self._outcome.missing}
         conflicts = {provider for provider, error in failures.items()
@@ -299,7 +305,7 @@ class _Rounds:
         return frozenset(conflicts)
 
     def _put_again(self, provider: str, error: exceptions.MirrorError) -> None:
-        """Begin again at the GET, at once: no other request is between.
+        """Begin again at the GET, with no other request between the attempts.
 
         Others could lead each attempt to the same one of several backends.
 
@@ -308,24 +314,25 @@ class _Rounds:
         state = self._context.placement.get(provider)
         # One read of nova at a time, without the deadline of the request.
         with self._deciding:
-            truth, changes, _nodes = self._caller.run(
-                self._decide, {provider: state})
-        if not changes:
+            decision = self._caller.run(self._decide, {provider: state})
+        if not decision.changes:
             # By the new truth, nothing may be written.
             raise error
-        self._put(state, changes[0], truth)
+        self._put(state, decision)
 
-    def _put(self, state: client.Provider, change: Change,
-             truth: source.Nova) -> None:
-        provider, mode, outcome = change.provider, self._mode, self._outcome
-        is_unchanged = provider not in truth.shared and (  # Has one host.
+    def _put(self, state: client.Provider, decision: Decision) -> None:
+        """Write the change of a provider, if that is necessary."""
+        provider, mode, outcome = state.uuid, self._mode, self._outcome
+        truth, change = decision.truth, decision.changes[provider]
+        has_one_host = provider not in truth.shared
+        is_unchanged = has_one_host and (
             mode.before.get(provider) == truth.wanted(provider))
         if mode.write and (change or (mode.always and not is_unchanged)):
             self._context.placement.put(state, change.apply(state.aggregates))
         elif mode.always:
             outcome.skipped_writes[provider] = state.generation
         subject = Subject(PROVIDER, provider)
-        # What was taken out of the change has failed already.
+        # If a part of the change was left out, that has failed already.
         if subject not in outcome.failed:
             outcome.unwritten.discard(subject)
             outcome.done.add(provider)
