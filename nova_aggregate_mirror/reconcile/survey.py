@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads of placement and nova, for their comparison.
 
-It is long because what one has decides what is read of the other.
+Long because what placement has decides what is read of nova, and vice versa.
 """
 
 from collections import abc
@@ -81,26 +81,25 @@ def read(context: Context, selection: Selection,
     """
     used, unused, only = selection
     context.display.step('Reading placement')
-    members, unread = read_memberships(
-        context.placement, used, unused, context.each)
+    memberships, unread = read_memberships(context, used, unused)
     context.display.step('Reading nova; placement has %s in aggregates'
-                         % plurals.count(len(members), 'provider'))
+                         % plurals.count(len(memberships), 'provider'))
     nova = context.nova.read_all()
-    current = _with_providers(context, members, nova, only)
+    current = _with_providers(context, memberships, nova, only)
     check_placement(context.placement, current, nova)
     existing = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - existing)
     if unknown and not nova.cells_down:
-        names, others = ', '.join(unknown), plurals.some(existing) or 'none'
-        raise exceptions.UnknownName(
-            'nova has no host %s; it has %s' % (names, others))
+        others = plurals.some(existing) or 'none'
+        raise exceptions.UnknownName('nova has no host %s; it has %s' % (
+            ', '.join(unknown), others))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
         current, nova, context.ledger.entries(), only, hosts, unread)
 
 
-def read_memberships(placement: client.Client, used: frozenset[str],
-                     unused: frozenset[str], each: isolation.Each
+def read_memberships(context: Context, used: frozenset[str],
+                     unused: frozenset[str]
                      ) -> tuple[source.Memberships, Errors]:
     """Read by aggregate, or by provider if that takes fewer requests.
 
@@ -110,58 +109,57 @@ def read_memberships(placement: client.Client, used: frozenset[str],
         not known, to the reason
     :raises MirrorError: placement does not answer
     """
+    placement = context.placement
     if (used or unused) and not placement.is_connected:
         # Otherwise each thread would ask keystone for a token.
         placement.probe()
-    # Before ``_by_provider``, which sets it, after a failure to infinity.
+    # Remembered, because ``_by_provider`` sets the count, or resets it.
     is_count_unknown = placement.provider_count == math.inf
-    known = _by_provider(placement, used, unused, each)
-    rare = sorted(unused - used - known.keys())
+    members = _by_provider(context, used, unused)
+    rare = sorted(unused - used - members.keys())
     chunks = [tuple(rare[start:start + client.MANY])
               for start in range(0, len(rare), client.MANY)]
-    lists = _ask(placement, lambda chunk: placement.members(*chunk), chunks,
-                 each)
+    lists = _ask(context, chunks, lambda chunk: placement.members(*chunk))
     single: list[str] = []
     for chunk in chunks:
         # The providers of a list do not tell which of its aggregates they are
         # in. They are read one by one, like those of a list that failed.
         if chunk not in lists.results or lists.results[chunk]:
             single += chunk
-    # Apart, because each bears some requests without an answer.
-    likely = _ask(placement, placement.members,
-                  sorted(used - known.keys()), each)
-    others = _ask(placement, placement.members, single, each)
+    # Two calls, because each tolerates a few requests without an answer.
+    likely = _ask(context, sorted(used - members.keys()), placement.members)
+    others = _ask(context, single, placement.members)
     memberships: dict[str, set[str]] = {}
-    for aggregate, members in {
-            **known, **likely.results, **others.results}.items():
-        for provider in members:
+    for aggregate, providers in {
+            **members, **likely.results, **others.results}.items():
+        for provider in providers:
             memberships.setdefault(provider, set()).add(aggregate)
     if is_count_unknown:
-        # At least; the next read lists the providers if that may pay.
+        # At least these: the next read lists providers if that may pay off.
         placement.provider_count = len(memberships)
     return ({provider: frozenset(memberships[provider])
              for provider in sorted(memberships)},
             likely.failures | others.failures)
 
 
-def _by_provider(placement: client.Client, used: frozenset[str],
-                 unused: frozenset[str], each: isolation.Each
-                 ) -> dict[str, set[str]]:
+def _by_provider(context: Context, used: frozenset[str],
+                 unused: frozenset[str]) -> dict[str, set[str]]:
     """Ask each provider for its aggregates, if that takes fewer requests.
 
     :returns: aggregate to providers. Those left out are to be asked for by
         aggregate: all if this way takes no fewer requests, or one failed
     """
+    placement = context.placement
     requests = len(used) + math.ceil(len(unused - used) / client.MANY)
-    # This way takes one for each provider, and one for their list. Before
-    # that, their number is an estimate, and infinite if there is none.
+    # This way takes one for each provider, and one for their list. Before the
+    # list is read, the count is an estimate, or infinite without one.
     if placement.provider_count + 1 >= requests:
         return {}
     providers = placement.providers()
     placement.provider_count = len(providers)
     if len(providers) + 1 >= requests:
         return {}
-    answers = _ask(placement, placement.get, sorted(providers), each)
+    answers = _ask(context, sorted(providers), placement.get)
     if answers.failures:
         if any(not isinstance(error, exceptions.ProviderNotFound)
                for error in answers.failures.values()):
@@ -169,26 +167,25 @@ def _by_provider(placement: client.Client, used: frozenset[str],
             placement.provider_count = math.inf
         return {}
     members: dict[str, set[str]] = {uuid: set() for uuid in used | unused}
-    unknown = set[str]()
+    unrequested = set[str]()
     for provider, state in answers.results.items():
         for uuid in state.aggregates & members.keys():
             members[uuid].add(provider)
-        unknown |= state.aggregates - members.keys()
+        unrequested |= state.aggregates - members.keys()
     # A provider may have an aggregate in another spelling than nova. Whether
     # placement finds it by nova's depends on its database: it is asked.
-    ambiguous = set(map(uuids.canonical, unknown))
+    ambiguous = set(map(uuids.canonical, unrequested))
     return {uuid: providers for uuid, providers in members.items()
             if uuids.canonical(uuid) not in ambiguous}
 
 
-def _ask(placement: client.Client,
-         request: abc.Callable[[isolation.Item], isolation.Result],
-         items: list[isolation.Item], each: isolation.Each
+def _ask(context: Context, items: list[isolation.Item],
+         request: abc.Callable[[isolation.Item], isolation.Result]
          ) -> isolation.Answers[isolation.Item, isolation.Result]:
     """Send the requests; raise an error if not all of them were sent."""
     # A long answer takes time: each request has all of the deadline.
-    answers = isolation.ask(request, items, each, placement.probe,
-                            patience=math.inf)
+    answers = isolation.ask(request, items, context.each,
+                            context.placement.probe, patience=math.inf)
     if answers.outage:
         raise answers.outage
     if answers.silence and answers.unasked(items):
@@ -204,11 +201,12 @@ def _with_providers(context: Context, current: source.Memberships,
     Their list is the longest of all responses. It shows whether compute nodes
     have providers, and whether this is nova's placement.
     """
-    nodes, related = nova.compute_nodes(), frozenset[str]()
+    nodes, lacking = nova.compute_nodes(), frozenset[str]()
     for node in nova.nodes.keys() - current.keys():
-        related |= nova.wanted(node) | nova.disputed(node)
-    is_lacking = bool(related & only if only else related)
-    if not nodes or not (is_lacking or nodes.isdisjoint(current)):
+        lacking |= nova.wanted(node) | nova.disputed(node)
+    if only:
+        lacking &= only
+    if not nodes or not (lacking or nodes.isdisjoint(current)):
         return current
     return {**dict.fromkeys(context.placement.providers(), frozenset()),
             **current}
@@ -250,10 +248,10 @@ def name_conflicts(names_of: source.Source, placement: client.Client,
     try:
         names = names_of.node_names(nodes) if nodes else {}
         for node, name in sorted(names.items()):
-            # None has a name that no provider can have.
+            # No provider has a name that placement does not accept.
             with contextlib.suppress(exceptions.RequestRejected):
-                for other in sorted(placement.providers(name=name) - {node}):
-                    conflicts[node] = _name_conflict(nova, name, other)
+                if others := placement.providers(name=name) - {node}:
+                    conflicts[node] = _name_conflict(nova, name, min(others))
     except exceptions.MirrorError as exc:
         # Only the report of pending providers depends on it.
         LOG.debug('Names of resource providers could not be read: %s', exc)
@@ -275,10 +273,9 @@ def _name_conflict(nova: source.Nova, name: str, other: str
         'the name %s' % (owner, name), step=step)
 
 
-def listed_but_denied(context: Context,
-                      compared: comparison.Comparison,
+def listed_but_denied(context: Context, compared: comparison.Comparison,
                       missing: abc.Set[str]) -> Errors:
-    """Map providers that placement lists, and says not to have, to the error.
+    """Map providers that placement lists, but denies to have, to the error.
 
     One that was deleted after it was listed is missing, and no contradiction.
 
@@ -319,7 +316,8 @@ def add_foreign(context: Context, compared: comparison.Comparison,
         context.display.advance()
         return foreign
 
-    failures, by_node = dict[str, exceptions.MirrorError](), dict(result.kept)
+    failures: dict[str, exceptions.MirrorError] = {}
+    by_node = dict(result.kept)
     outage: exceptions.MirrorError | None = None
     while nodes and not outage:
         batch, nodes = nodes[:context.batch], nodes[context.batch:]
@@ -330,16 +328,16 @@ def add_foreign(context: Context, compared: comparison.Comparison,
         by_node |= answers.results
         failures |= answers.failures
         if reason := outage or answers.silence:
-            # After an outage the other batches are not asked, either.
-            remaining = [*batch, *nodes] if outage else batch
-            failures |= dict.fromkeys(answers.unasked(remaining),
-                                      exceptions.NotTried.because_of(reason))
+            # An outage ends the loop, so that other batches are not read.
+            skipped = answers.unasked([*batch, *nodes] if outage else batch)
+            failures |= dict.fromkeys(
+                skipped, exceptions.NotTried.because_of(reason))
     by_node = {node: foreign for node, foreign in by_node.items() if foreign}
     try:
-        # Users may have created some meanwhile.
-        known = {*context.nova.aggregates(), *context.ledger.entries()}
+        # Users may have created some of these aggregates meanwhile.
+        owned = {*context.nova.aggregates(), *context.ledger.entries()}
         result.kept = {
-            node: foreign - known for node, foreign in by_node.items()}
+            node: foreign - owned for node, foreign in by_node.items()}
     except exceptions.MirrorError as exc:
         failures |= dict.fromkeys(by_node, exc)
         result.kept = {}

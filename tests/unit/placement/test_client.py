@@ -17,9 +17,11 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import transport
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import workers
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import survey
 from tests import patience
 from tests import placement_service
@@ -156,11 +158,10 @@ class PlacementTestCase(servers.LoopbackTestCase):
             self.client = client.Client(self.conf)
             self.client.probe()
             self.placement.requests.clear()
-            self.assertEqual({PROVIDER: {AGGREGATE}},
-                             survey.read_memberships(
-                                 self.client, frozenset(used),
-                                 frozenset(rare),
-                                 workers.each())[0])
+            memberships, _unread = survey.read_memberships(
+                provider_writes.Context(journal.Ledger(), None, self.client),
+                frozenset(used), frozenset(rare))
+            self.assertEqual({PROVIDER: {AGGREGATE}}, memberships)
             self.assertEqual(requests, len(self.placement.requests))
 
     def test_requests_carry_microversion_and_request_id(self) -> None:
@@ -348,9 +349,10 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.cloud.answers['/v3/auth/tokens'] = (401, {'error': {
             'code': 401, 'message': 'not you', 'title': 'Unauthorized'}})
         error = self.assertRaises(
-            exceptions.NotAuthorized, survey.read_memberships, self.client,
-            frozenset({AGGREGATE, PROVIDER}), frozenset(),
-            workers.each(2))
+            exceptions.NotAuthorized, survey.read_memberships,
+            provider_writes.Context(journal.Ledger(), None, self.client,
+                                    each=workers.each(2)),
+            frozenset({AGGREGATE, PROVIDER}), frozenset())
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
         self.assertNotIn('s3cret', str(error))
         self.cloud.grant(self.cloud.url)

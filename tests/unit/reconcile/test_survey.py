@@ -6,8 +6,8 @@ import math
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.placement import isolation
-from nova_aggregate_mirror.placement import workers
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import survey
 from tests.unit import doubles
 
@@ -28,9 +28,12 @@ class TestRead(testtools.TestCase):
     def read(self, used, unused='', count=math.inf):
         self.log.clear()
         self.placement.provider_count = count
+        return self.read_again(used, unused)
+
+    def read_again(self, used, unused=''):
         return survey.read_memberships(
-            self.placement, frozenset(used), frozenset(unused),
-            workers.each())
+            provider_writes.Context(journal.Ledger(), None, self.placement),
+            frozenset(used), frozenset(unused))
 
     def test_by_aggregate(self):
         """As long as it is not known that there are few providers."""
@@ -45,9 +48,7 @@ class TestRead(testtools.TestCase):
         answer = self.read('abcdefgh', 'z')
         self.assertEqual(8 + 1 + 1, len(self.log))
         self.log.clear()
-        self.assertEqual(answer, survey.read_memberships(
-            self.placement, frozenset('abcdefgh'), frozenset('z'),
-            workers.each()))
+        self.assertEqual(answer, self.read_again('abcdefgh', 'z'))
         self.assertEqual(5, len(self.log))
 
     def test_aggregate_in_another_spelling(self):
@@ -110,8 +111,7 @@ class TestRead(testtools.TestCase):
             self.broken['GET', name] = error
         self.placement.provider_count = 5
         self.assertIs(error, self.assertRaises(
-            exceptions.MirrorError, survey.read_memberships, self.placement,
-            frozenset('abcdefgh'), frozenset(), isolation.in_turn))
+            exceptions.MirrorError, self.read_again, 'abcdefgh'))
         self.assertNotIn(('GET', 'other'), self.log)
 
     def test_likely_and_unlikely_aggregates_without_an_answer(self):
