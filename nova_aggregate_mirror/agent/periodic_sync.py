@@ -74,7 +74,7 @@ class PeriodicSync:
         request = full_sync.Request(
             options.max_removed_share if options.prune else None,
             write=not self._is_observer, observes=self._is_observer,
-            failing=self._failing,
+            failed_before=self._failing,
             time_to_retry=lambda: max(0.0, self._due - self._now()))
         sync = self._run(request)
         # Idle connections would stay open until the next sync.

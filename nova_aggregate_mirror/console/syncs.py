@@ -162,7 +162,8 @@ def rows(result: result.Result, states: abc.Sequence[State] = LISTED
          ) -> list[tuple[str, ...]]:
     """List the associations in these states, for ``COLUMNS``."""
     selected = itertools.chain.from_iterable(map(result.select, states))
-    return [(association.state.word, association.host,
+    # The summary says which of the stale ones are kept.
+    return [(association.state.value.removesuffix('_kept'), association.host,
              association.provider, association.aggregate,
              association.aggregate_uuid) for association in selected]
 

@@ -108,7 +108,7 @@ class Process:
                     result.skipped_writes, row):
                 # Without ``before``, which kept the providers from a write.
                 mode = dataclasses.replace(mode, before={})
-                result.add(self.converge(row, mode, recorded))
+                result.merge(self.converge(row, mode, recorded))
             if not result.unfinished:
                 self.rows.close([row.id])
         except exceptions.JournalUnavailable as exc:

@@ -83,7 +83,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         'compared': not result.not_compared, 'nova_read': not isinstance(
             result.not_compared, exceptions.NovaUnavailable),
         'problems': troubles, 'missing': len(result.select(State.MISSING)),
-        'stale': len(result.select(*STALE)), 'extent': problems.extent(nova),
+        'stale': len(result.select(*STALE)), 'extent': problems.unread(nova),
         'nodes': len(nova.compute_nodes()), 'aggregates': len(nova.aggregates),
         'hosts': len(nova.hosts() | nova.members.keys()), 'columns': columns,
         'rows': [(row, _spans(row, columns)) for row in rows],

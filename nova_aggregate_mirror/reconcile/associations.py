@@ -11,8 +11,6 @@ from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
 
-Pair = tuple[str, str]
-
 
 class State(str, enum.Enum):
     """State of an association; the most important comes first."""
@@ -41,11 +39,6 @@ class State(str, enum.Enum):
     """On a provider that may be a compute node which could not be read."""
     IN_SYNC = 'in_sync'
 
-    @property
-    def word(self) -> str:
-        """The state in an output, where a list says what is kept."""
-        return self.value.removesuffix('_kept')
-
 
 DRIFT = (State.MISSING, State.STALE, State.STALE_KEPT)
 """States that break the promise."""
@@ -65,7 +58,7 @@ class Association:
     state: State
     in_placement: bool = False
     absent_for: float = 0.0
-    """Seconds since nova has not had the aggregate any more."""
+    """Seconds since full syncs stopped finding an ABSENT one in nova."""
 
     def __str__(self) -> str:
         return 'host %s (provider %s): aggregate %s (%s)' % (
@@ -84,7 +77,7 @@ class Association:
                               State.NO_NODE, State.PENDING, State.IN_SYNC)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> tuple[str, str]:
         return self.provider, self.aggregate_uuid
 
 
@@ -95,13 +88,13 @@ def compare(compared: comparison.Comparison, prune: bool = True
     :param prune: whether the sync removes what is stale
     """
     nova = compared.nova
-    associations: dict[Pair, Association] = {}
+    associations: dict[tuple[str, str], Association] = {}
 
     def add(state: State, provider: str, uuids: abc.Iterable[str]) -> None:
         for uuid in uuids:
             entry = compared.ledger.get(uuid, journal.LedgerEntry())
-            associations[provider, uuid] = dataclasses.replace(
-                _association(nova, provider, uuid, state),
+            associations[provider, uuid] = _association(
+                nova, provider, uuid, state,
                 in_placement=uuid in compared.current.get(provider, ()),
                 absent_for=entry.absent if state is State.ABSENT else 0.0)
 
@@ -127,11 +120,12 @@ def compare(compared: comparison.Comparison, prune: bool = True
 
 def after_sync(differences: abc.Iterable[Association], result: outcome.Outcome,
                nova: source.Nova) -> list[Association]:
-    """Return the associations, each with its state after a sync.
+    """Return the associations that a sync found different, or changed.
 
-    What was changed keeps its former state; what is in sync now is omitted.
+    What this sync changed is listed with its state before the sync, and what
+    others have repaired meanwhile is omitted.
     """
-    associations: dict[Pair, Association] = {}
+    associations: dict[tuple[str, str], Association] = {}
     for association in differences:
         provider, uuid = association.pair
         if association.state in (State.MISSING, State.STALE):
@@ -141,15 +135,17 @@ def after_sync(differences: abc.Iterable[Association], result: outcome.Outcome,
                     and result.failed.keys().isdisjoint(subjects)):
                 # If this sync changed it, it is added again below.
                 continue
+            is_pending = provider in result.pending
             association = dataclasses.replace(
-                association, state=State.PENDING
-                if provider in result.pending else State.UNKNOWN)
+                association,
+                state=State.PENDING if is_pending else State.UNKNOWN)
         associations[association.pair] = association
 
     def add(state: State, provider: str, uuids: abc.Iterable[str]) -> None:
         for uuid in uuids:
             associations[provider, uuid] = _association(
-                nova, provider, uuid, state)
+                nova, provider, uuid, state,
+                in_placement=state is not State.MISSING)
 
     for provider, aggregates in result.kept.items():
         add(State.FOREIGN_AGGREGATE, provider, aggregates)
@@ -171,16 +167,17 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
 
     :param unknown: nodes, hosts and aggregates that could not be compared
     """
-    associations, unknown = list(differences), frozenset(unknown)
+    associations = list(differences)
     pairs = {association.pair for association in associations}
     for node in nova.nodes:
-        names = {node, *nova.hosts_of(node)}
+        hosts = nova.hosts_of(node)
         for uuid in nova.wanted(node):
             if (node, uuid) not in pairs:
-                state = (State.IN_SYNC if unknown.isdisjoint({*names, uuid})
-                         else State.UNKNOWN)
-                associations.append(_association(nova, node, uuid, state))
-    nodeless = nova.nodeless() - unknown
+                is_unknown = not {node, *hosts, uuid}.isdisjoint(unknown)
+                state = State.UNKNOWN if is_unknown else State.IN_SYNC
+                associations.append(_association(
+                    nova, node, uuid, state, in_placement=not is_unknown))
+    nodeless = nova.nodeless().difference(unknown)
     hosts_with_node = frozenset().union(*map(nova.hosts_of, nova.nodes))
     for host in nova.members.keys() - hosts_with_node:
         state = State.NO_NODE if host in nodeless else State.UNKNOWN
@@ -190,22 +187,20 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
     return sorted(associations)
 
 
-def _association(nova: source.Nova, provider: str, uuid: str, state: State
-                 ) -> Association:
+def _association(nova: source.Nova, provider: str, uuid: str, state: State,
+                 in_placement: bool, absent_for: float = 0.0) -> Association:
     return Association(
         tuple(sorted(nova.hosts_of(provider))), provider,
-        nova.aggregates.get(uuid, ''), uuid, state,
-        in_placement=state in (
-            State.STALE, State.IN_SYNC, State.FOREIGN_AGGREGATE))
+        nova.aggregates.get(uuid, ''), uuid, state, in_placement, absent_for)
 
 
-def changes(added: int, removed: int, add: str = 'added',
-            remove: str = 'removed') -> str:
+def changes(added: int, removed: int,
+            verbs: tuple[str, str] = ('added', 'removed')) -> str:
     """Return "1 association added, 2 removed", without a part that is 0."""
     texts: list[str] = []
-    for number, verb in (added, add), (removed, remove):
+    for number, verb in zip((added, removed), verbs):
         if number:
-            text = '%d' % number if texts else plurals.count(
-                number, 'association')
-            texts.append('%s %s' % (text, verb))
+            # The noun is in the first part only.
+            count = plurals.count(number, 'association')
+            texts.append('%s %s' % (number if texts else count, verb))
     return ', '.join(texts)

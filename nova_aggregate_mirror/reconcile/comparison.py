@@ -32,7 +32,7 @@ RIVALS = ('if both run nova-compute, the file compute_id of one is a copy: '
           'host that does not run nova-compute now, which removes it from its '
           'aggregates; restart nova-compute on the other, which creates the '
           'provider again unless servers have kept it')
-"""Nova-api also deletes the provider."""
+"""With the compute service, nova-api also deletes the provider."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Comparison:
         """Aggregates that vanished from nova at least FOREIGN_AFTER ago.
 
         They are also removed from providers that are not compute nodes. While
-        nova has an aggregate without a UUID, any of them may be that.
+        nova has an aggregate without a UUID, each of them may be that one.
         """
         if self.nova.invalid_aggregates:
             return frozenset()
@@ -100,12 +100,15 @@ class Comparison:
 
         A compute node that is not in ``current`` has no provider yet.
         """
-        changes = (outcome.Change.of(self.nova, node, self.current[node],
-                                     self.owned, self.only)
-                   for node in sorted(self.nodes & self.current.keys()))
-        # Whether a provider is in those that are unread is not known.
-        known = (change.without(self.unread_aggregates) for change in changes)
-        return [change for change in known if change]
+        changes = []
+        for node in sorted(self.nodes & self.current.keys()):
+            change = outcome.Change.of(self.nova, node, self.current[node],
+                                       self.owned, self.only)
+            # Which providers are in an unread aggregate is not known.
+            change = change.without(self.unread_aggregates)
+            if change:
+                changes.append(change)
+        return changes
 
     def disputed_providers(self) -> abc.Mapping[str, exceptions.Contradiction]:
         """Describe the providers whose hosts are in different aggregates."""
@@ -149,12 +152,12 @@ class Comparison:
         if hosts:
             invalid = frozenset(aggregate for aggregate in invalid
                                 if not hosts.isdisjoint(aggregate.hosts))
-        located = frozenset(nova.members).union(
-            *map(nova.hosts_of, nova.nodes)) - nova.hosts_down.keys()
-        if hosts and located.issuperset(hosts):
-            # No silent cell has any of these hosts.
-            cells_down = {}
-        hosts_down = {host: names for host, names in nova.hosts_down.items()
+            # Hosts that none of the cells without an answer can have.
+            located = frozenset(nova.members).union(
+                *map(nova.hosts_of, nova.nodes)) - nova.hosts_down.keys()
+            if hosts <= located:
+                cells_down = {}
+        hosts_down = {host: cells for host, cells in nova.hosts_down.items()
                       if host in members}
         return dataclasses.replace(
             nova, members=members, cells_down=cells_down,
@@ -175,8 +178,8 @@ class Comparison:
         for node in nodes:
             for host in self.nova.hosts_of(node):
                 by_host.setdefault(host, set()).add(node)
-        return [journal.Dirty(host=host, nodes=frozenset(nodes))
-                for host, nodes in by_host.items()]
+        return [journal.Dirty(host, frozenset(group))
+                for host, group in by_host.items()]
 
     def other_providers(self) -> abc.Mapping[str, frozenset[str]]:
         """Map providers that are not compute nodes to owned aggregates.
@@ -217,13 +220,13 @@ class Comparison:
             return exceptions.RemovalsRefused(
                 'nova has no compute node in any aggregate; %s would be '
                 'removed' % plurals.count(removed, 'association'), step=REVIEW)
-        # The whole counts what the part counts, so that no share exceeds 1.
-        ours = expired
+        # The total has each of the removals, so that no share exceeds 1.
+        total = expired
         for node in nova.nodes.keys() & self.current.keys():
-            ours += len(self.current[node] & self.owned)
-        if removed <= max(ALWAYS_SAFE, max_removed_share * ours):
+            total += len(self.current[node] & self.owned)
+        if removed <= max(ALWAYS_SAFE, max_removed_share * total):
             return None
         return exceptions.RemovalsRefused(
             '%.2f%% of the associations would be removed, which is over %.2f%%'
-            ' (%d of %d)' % (100 * removed / ours, 100 * max_removed_share,
-                             removed, ours), step=REVIEW)
+            ' (%d of %d)' % (100 * removed / total, 100 * max_removed_share,
+                             removed, total), step=REVIEW)

@@ -27,7 +27,6 @@ from nova_aggregate_mirror import source
 LOG = logging.getLogger(__name__)
 
 UNLIMITED = comparison.UNLIMITED
-Context = provider_writes.Context
 Mode = provider_writes.Mode
 Outcome = outcome.Outcome
 AGGREGATE, PROVIDER, UNREAD = (
@@ -57,11 +56,11 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
        the ledger the aggregates that nova does not have, and those without a
        provider in placement
 
-    It ends early if the process is to stop, but not with the agent's lease.
+    It ends early if the process stops, but not if the agent loses its lease.
 
     :raises MirrorError: when the sync could not start; nothing was changed
     """
-    # Before the drain: an unknown name raises, with nothing changed yet.
+    # Before the drain, so that an unknown name raises with nothing changed.
     selection = survey.select(mirror, request.aggregates)
     outcome = _drain(mirror, _covered(mirror, rows, request), request)
     try:
@@ -74,7 +73,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         # The drain has only computed what placement would have by now.
         compared = compared.after(outcome.changes)
     refused = compared.refusal(request.max_removed_share)
-    # Without that limit, it was not requested to remove what is stale.
+    # Without a limit of removals, the request is to only add.
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)
     if request.feeds_ledger:
@@ -85,13 +84,12 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     outcome.failed |= {Subject(UNREAD, uuid): error for uuid, error
                        in compared.unread_aggregates.items()}
     removal = _remove(mirror, compared.deleted, mode)
-    outcome.add(removal, clears_failures=False)
+    outcome.merge(removal, clears_failures=False)
     _repair(mirror, compared, request, mode, outcome)
-    # The repair clears the failures of the providers that it converges.
     _restore_failed_removals(outcome, removal, compared)
     without_provider = {association.provider for association in differences
                         if association.state is associations.State.PENDING}
-    # Neither a sync nor nova-compute can repair these.
+    # Neither a sync nor nova-compute can repair these contradictions.
     add_contradictions(outcome, survey.name_conflicts(
         mirror.nova, mirror.placement, without_provider, compared.nova))
     add_contradictions(outcome, compared.disputed_providers())
@@ -111,11 +109,11 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         drift=drift, refused=refused, removable=removable, request=request)
 
 
-def of_hosts(context: Context, hosts: frozenset[str],
+def of_hosts(context: provider_writes.Context, hosts: frozenset[str],
              nodes: frozenset[str], patience: float) -> Result:
     """Compare some hosts with placement, and write nothing.
 
-    It requests each compute node, and searches a mapped host in its own cell.
+    Each compute node is a request, and a mapped host is read in its own cell.
 
     :param nodes: compute nodes of the hosts, as far as they are known; for
         any other, nova is read once more
@@ -125,16 +123,16 @@ def of_hosts(context: Context, hosts: frozenset[str],
     outcome = provider_writes.converge(
         context, [journal.Dirty(host, nodes) for host in hosts],
         Mode(write=False, patience=patience))
-    # Without a ledger: former aggregates are not looked for.
+    # The ledger is empty: no former aggregates are looked for.
     compared = comparison.Comparison(
         outcome.current, outcome.truth or source.Nova({}, {}, {}), ledger={},
         hosts=hosts, unread_providers={
             subject.name: error for subject, error in outcome.failed.items()
             if subject.kind == PROVIDER})
-    # A cell that is down is a failure of each host that it may have.
+    # A cell that is down has already failed each host that it may have.
     nova = dataclasses.replace(compared.requested_nova(), cells_down={})
     if not outcome.current and (outcome.outage or not outcome.truth):
-        # Each host and node failed for the same reason: it is given once.
+        # Each host and node failed for the same reason, which is given once.
         error = outcome.outage or next(iter(outcome.failed.values()))
         outcome.failed.clear()
         return Result(outcome, nova, not_compared=error, request=request)
@@ -152,7 +150,7 @@ def without_comparison(error: exceptions.MirrorError, request: Request,
                   not_compared=error, request=request)
 
 
-def _covered(context: Context, rows: abc.Iterable[journal.Row],
+def _covered(context: provider_writes.Context, rows: abc.Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
     # A row is about all aggregates of its host.
@@ -185,32 +183,34 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
 
 def _repair(mirror: reconciler.Reconciler, compared: comparison.Comparison,
             request: Request, mode: Mode, outcome: Outcome) -> None:
+    """Converge the providers that differ, and remove expired aggregates."""
     nodes = [change.provider for change in compared.changes
              if change.add or mode.prune]
     nova = compared.nova
     text = 'Nova has %s and %s%s' % (
         plurals.count(len(nova.aggregates), 'aggregate'),
         plurals.count(len(nova.compute_nodes()), 'compute node'),
-        problems.extent(nova))
+        problems.unread(nova))
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     mirror.display.step(text, len(nodes))
     differing = frozenset(nodes)
-    failing = {node: error for node, error in request.failing.items()
-               if node in differing}
-    healthy = [node for node in nodes if node not in failing]
+    failed_before = {
+        node: error for node, error in request.failed_before.items()
+        if node in differing}
+    healthy = [node for node in nodes if node not in failed_before]
     repaired = Outcome()
     for hosts in _groups(mirror, compared.dirty(healthy)):
-        repaired.add(mirror.converge(hosts, mode))
+        repaired.merge(mirror.converge(hosts, mode))
     if not repaired.outage:
         # Those silent in this sync have another try, after all others.
-        failing |= _silent(repaired)
-    repaired.add(_retry_failing(mirror, compared, failing, request, mode))
+        failed_before |= _silent(repaired)
+    repaired.merge(_retry(mirror, compared, failed_before, request, mode))
     if mode.prune:
-        repaired.add(_remove(mirror, compared.expired, mode),
-                     clears_failures=False)
-    # This takes out what failed in the drain and is in sync now, too.
-    outcome.add(repaired)
+        removal = _remove(mirror, compared.expired, mode)
+        repaired.merge(removal, clears_failures=False)
+    # Failures of the drain are cleared, too, if their providers are in sync.
+    outcome.merge(repaired)
 
 
 def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],
@@ -225,12 +225,12 @@ def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],
             outcome.failed[Subject(AGGREGATE, uuid)] = outcome.outage
         else:
             removal = mirror.remove(uuid, mode, _silent(outcome))
-            outcome.add(removal, clears_failures=False)
+            outcome.merge(removal, clears_failures=False)
     return outcome
 
 
 def _silent(outcome: Outcome) -> dict[str, exceptions.MirrorError]:
-    """Map the providers that did not answer, while others did, to why."""
+    """Map the providers that did not answer, while others did, to errors."""
     return {subject.name: error for subject, error in outcome.failed.items()
             if subject.kind == PROVIDER and error.is_outage}
 
@@ -239,7 +239,7 @@ def _restore_failed_removals(outcome: Outcome, removal: Outcome,
                              compared: comparison.Comparison) -> None:
     """Restore failures to remove aggregates that providers still have.
 
-    The repair has cleared them where it was successful about others.
+    The repair has cleared those of each provider that it could converge.
     """
     current = {**compared.current, **outcome.current}
     later = dataclasses.replace(compared, current=current)
@@ -247,7 +247,8 @@ def _restore_failed_removals(outcome: Outcome, removal: Outcome,
     for subject, error in removal.failed.items():
         if later.current.get(subject.name, frozenset()) & compared.deleted:
             outcome.failed[subject] = error
-            outcome.unwritten |= removal.unwritten & {subject}
+            if subject in removal.unwritten:
+                outcome.unwritten.add(subject)
 
 
 def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
@@ -272,29 +273,27 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
     return [first, journaled, large]
 
 
-def _retry_failing(mirror: reconciler.Reconciler,
-                   compared: comparison.Comparison, failing: outcome.Errors,
-                   request: Request, mode: Mode) -> Outcome:
+def _retry(mirror: reconciler.Reconciler, compared: comparison.Comparison,
+           failed_before: outcome.Errors, request: Request, mode: Mode
+           ) -> Outcome:
     """Converge providers that failed before, while there is time for them.
 
     Some are tried in each sync, whatever the time. The others come first in
     ``failed``: the next sync tries them in this order.
-
-    :param failing: these providers, to their previous errors
     """
-    outcome, nodes = Outcome(), list(failing)
+    outcome, nodes = Outcome(), list(failed_before)
     while nodes:
         batch, nodes = nodes[:RETRIED], nodes[RETRIED:]
         retried = mirror.converge(compared.dirty(batch), dataclasses.replace(
             mode, retries=False, patience=request.time_to_retry()))
-        outcome.add(retried)
+        outcome.merge(retried)
         is_outage = retried.outage and not retried.done
         if is_outage or request.time_to_retry() <= 0:
             break
     if nodes:
         LOG.info('%s that failed before: not tried again',
                  plurals.count(len(nodes), 'provider'))
-    untried = {Subject(PROVIDER, node): failing[node] for node in nodes}
+    untried = {Subject(PROVIDER, node): failed_before[node] for node in nodes}
     outcome.failed = untried | outcome.failed
     return outcome
 

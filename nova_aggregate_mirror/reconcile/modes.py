@@ -27,8 +27,9 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     """
     mismatches = _of_nova_api(journal, wanted, 'instead of ' + wanted,
                               STALE % ('restarted', RESTART))
-    past = full_syncs.newest(journal.database)
-    sync = next((sync for sync in past if sync.mode), None)
+    entries = full_syncs.newest(journal.database)
+    # Entries of commands have no mode.
+    sync = next((entry for entry in entries if entry.mode), None)
     if sync and sync.mode != wanted:
         subject = 'The agent on %s' % sync.host
         text = '%s had mode %s in its last sync, on %s, instead of %s' % (

@@ -114,25 +114,25 @@ class Outcome:
     """Failed providers that could be read but not written."""
     hosts: dict[journal.Dirty, exceptions.MirrorError | None] = (
         dataclasses.field(default_factory=dict))
-    """Requests, to why they are not known to be in sync, if so."""
+    """Dirty hosts, to why they are not known to be in sync, if so."""
     conflicts: int = 0
     """Writes that placement refused because the provider had changed."""
     outage: exceptions.MirrorError | None = None
     """Why providers were not asked about: with it, all of them would fail."""
     truth: source.Nova | None = None
-    """Nova as a single converge read it last; None if it could not."""
+    """Nova as it was last read by a single converge; None if it failed."""
     current: dict[str, frozenset[str]] = dataclasses.field(
         default_factory=dict)
     """Aggregates of the providers as they were read last."""
 
     @property
     def unfinished(self) -> dict[journal.Dirty, exceptions.MirrorError]:
-        """Requests that are not known to be in sync, to the reason."""
+        """Dirty hosts that are not known to be in sync, to the reason."""
         return {dirty: error for dirty, error in self.hosts.items() if error}
 
     def conclude(self, dirty: journal.Dirty,
                  error: exceptions.MirrorError | None, whole: bool) -> None:
-        """Record a failure unless the request is known to be in sync.
+        """Record a failure unless the host is known to be in sync.
 
         :param error: what ended the converge early; None if nothing did
         :param whole: whether all nodes of the host were requested
@@ -158,24 +158,24 @@ class Outcome:
                     reason = exceptions.CellUnavailable.of_any(nova.cells_down)
                 self.failed.setdefault(Subject(PROVIDER, node), reason)
         elif self.failed.keys().isdisjoint(subjects):
-            # A provider's failure, if there is one, is the reason.
+            # If a provider has failed, its failure is the reason.
             self.failed[host] = error or exceptions.NovaUnavailable(
                 'nova was not read')
         errors = filter(None, map(self.failed.get, subjects))
         # The host's own cell comes first, then a provider, then another cell
-        # that may have it, and the journal last.
-        self.hosts[dirty] = min(errors, default=None, key=lambda error: (
-            isinstance(error, exceptions.JournalUnavailable),
-            isinstance(error, exceptions.CellUnavailable)
-            and error is not self.failed.get(host)))
+        # that may have the host, and the journal last.
+        self.hosts[dirty] = min(errors, default=None, key=lambda reason: (
+            isinstance(reason, exceptions.JournalUnavailable),
+            isinstance(reason, exceptions.CellUnavailable)
+            and reason is not self.failed.get(host)))
 
-    def add(self, later: 'Outcome', clears_failures: bool = True) -> None:
-        """Add a later converge, which may have repaired what failed before.
+    def merge(self, later: 'Outcome', clears_failures: bool = True) -> None:
+        """Add what came later, and take out failures that it has repaired.
 
-        What is only of a single one, is not added.
+        ``truth`` stays as it is: it belongs to a single converge.
 
-        :param clears_failures: whether what it did shows that its providers
-            are repaired; not if it was about some of their aggregates only
+        :param clears_failures: whether the providers that are ``done`` later
+            have not failed any more; false after a removal of one aggregate
         """
         if clears_failures:
             repaired = {Subject(PROVIDER, node) for node in later.done}

@@ -93,11 +93,11 @@ def lines(problems: abc.Iterable[Problem], listing: str) -> list[str]:
 
 
 def owner(nova: source.Nova) -> str:
-    """Say of a provider what it may be: a node of what was not read."""
+    """Say what a provider may be: a compute node of what was not read."""
     return 'may be a compute node of %s' % plurals.some(nova.unread)
 
 
-def extent(nova: source.Nova) -> str:
+def unread(nova: source.Nova) -> str:
     """Say which cells a count of compute nodes leaves out, if any."""
     down = len(nova.cells_down)
     if not down:

@@ -20,22 +20,23 @@ class Reconciler(provider_writes.Context):
 
     remove = provider_writes.remove
 
-    def converge(self, dirty: abc.Iterable[journal.Dirty],
+    def converge(self, dirty_hosts: abc.Iterable[journal.Dirty],
                  mode: Mode = Mode()) -> outcome.Outcome:
         # A host may have several rows, each with its own nodes.
-        requests = sorted(frozenset(dirty), key=lambda request: (
-            request.host, request.request_id, sorted(request.nodes)))
+        remaining = sorted(frozenset(dirty_hosts), key=lambda dirty: (
+            dirty.host, dirty.request_id, sorted(dirty.nodes)))
         result = outcome.Outcome()
-        for start in range(0, len(requests), self.batch):
-            batch = requests[start:start + self.batch]
+        while remaining:
+            batch = remaining[:self.batch]
+            del remaining[:self.batch]
             partial = provider_writes.converge(self, batch, mode)
-            result.add(partial)
+            result.merge(partial)
             if partial.outage and not partial.done:
                 # Further batches would wait for the same outage or stop.
                 reason = exceptions.NotTried.because_of(partial.outage)
-                for request in requests[start + self.batch:]:
-                    host = outcome.Subject(outcome.HOST, request.host)
-                    result.failed[host] = result.hosts[request] = reason
+                for dirty in remaining:
+                    host = outcome.Subject(outcome.HOST, dirty.host)
+                    result.failed[host] = result.hosts[dirty] = reason
                 break
             conflicts = [error for error in partial.failed.values()
                          if isinstance(error, exceptions.GenerationConflict)]
@@ -61,9 +62,9 @@ def drain(mirror: Reconciler, rows: abc.Collection[journal.Row],
                              Mode(always=True, patience=patience))
     if mirror.rows:
         _write_in_sync(result, handed_over, locks, mirror.rows.close)
-    # What other operations of its request share with it is converged above.
+    # A host that a row handed over has, too, has been converged above.
     others = {row.dirty for row in running} - result.hosts.keys()
-    result.add(mirror.converge(others, Mode(patience=patience)))
+    result.merge(mirror.converge(others, Mode(patience=patience)))
     # A failure clears ``mirrored_at``; a stop, or a cell that does not answer
     # but may have nodes of the host, does not.
     failed = {
@@ -88,17 +89,14 @@ def _write_in_sync(result: outcome.Outcome, rows: abc.Iterable[journal.Row],
     If that fails, none of them is known to be, so that each is tried again.
     """
     ids = [row.id for row in rows if not result.hosts[row.dirty]]
-    try:
-        locks.write(statement, ids)
-    except exceptions.JournalUnavailable as exc:
-        # Changes made in placement must still be reported.
-        result.failed[outcome.JOURNAL] = exc
+    failure = write_journal(result, lambda: locks.write(statement, ids))
+    if failure:
         for row in rows:
-            result.hosts[row.dirty] = result.hosts[row.dirty] or exc
+            result.hosts[row.dirty] = result.hosts[row.dirty] or failure
 
 
 def waiting(result: outcome.Outcome) -> set[journal.Dirty]:
-    """Return unfinished requests of hosts whose own cells have answered.
+    """Return the unfinished dirty hosts whose own cells have answered.
 
     They are in sync but for nodes that another, silent cell may have.
     """
@@ -108,7 +106,10 @@ def waiting(result: outcome.Outcome) -> set[journal.Dirty]:
 
 
 def write_journal(result: outcome.Outcome, write: abc.Callable[[], None]
-                  ) -> None:
-    """Write to the journal; record a failure without aborting the run."""
-    if failure := exceptions.failure_of(write, exceptions.JournalUnavailable):
+                  ) -> exceptions.MirrorError | None:
+    """Write to the journal; record a failure, and return it."""
+    failure = exceptions.failure_of(write, exceptions.JournalUnavailable)
+    if failure:
+        # Changes made in placement must still be reported.
         result.failed[outcome.JOURNAL] = failure
+    return failure

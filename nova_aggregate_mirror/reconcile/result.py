@@ -48,10 +48,10 @@ class Request:
     foreign: bool = False
     """Also read each provider of a compute node, for the aggregates that
     nova never had while the ledger exists."""
-    failing: outcome.Errors = dataclasses.field(default_factory=dict)
+    failed_before: outcome.Errors = dataclasses.field(default_factory=dict)
     """Providers that failed in the last sync; they come last, in order."""
     time_to_retry: abc.Callable[[], float] = lambda: math.inf
-    """Returns the seconds left for ``failing``; the next sync has the rest."""
+    """Returns the seconds left for these; the next sync tries the rest."""
 
     @property
     def feeds_ledger(self) -> bool:
@@ -80,13 +80,14 @@ class Result:
     """Exit status of an interrupted sync; 0 for others."""
 
     def status(self) -> int:
-        """Return the lowest exit status that applies."""
+        """Return the exit status: of several, the lowest is most urgent."""
         if self.interruption:
             return self.interruption
-        codes = [problem.status for problem in self.problems]
+        # No problem of a sync has OK, which is the lowest.
+        statuses = [problem.status for problem in self.problems]
         if not self.request.write and self.select(*associations.DRIFT):
-            codes.append(exit_status.DRIFT)
-        return min(codes, default=exit_status.OK)
+            statuses.append(exit_status.DRIFT)
+        return min(statuses, default=exit_status.OK)
 
     @property
     def judgement(self) -> str:
@@ -108,7 +109,7 @@ class Result:
         verbs = ('added', 'removed') if self.request.write else (
             'to add', 'to remove')
         text = associations.changes(len(self.select(State.MISSING)),
-                                    len(self.select(State.STALE)), *verbs)
+                                    len(self.select(State.STALE)), verbs)
         if not text and self.judgement == 'partial':
             text = 'No association %s changed' % (
                 'was' if self.request.write else 'would be')
@@ -200,9 +201,9 @@ class Result:
 
     def _failed(self) -> abc.Iterator[Problem]:
         """List what failed: comparison, cells, removals and writes."""
-        missed, refused = self.not_compared, self.refused
-        if missed and not isinstance(missed, exceptions.Stopped):
-            yield Problem.of(missed, text='Nothing could be compared')
+        error, refused = self.not_compared, self.refused
+        if error and not isinstance(error, exceptions.Stopped):
+            yield Problem.of(error, text='Nothing could be compared')
         yield from problems.of_cells(
             self.nova.cells_down, 'its hosts are unchanged')
         if refused:

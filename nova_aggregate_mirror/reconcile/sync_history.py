@@ -33,7 +33,7 @@ def note(database: engine.Database, name: str, seconds: float,
          result: result.Result, mode: str = '') -> None:
     """Write a sync that has just finished to the history, but no dry run.
 
-    An observing agent's comparison is no ``compared`` one, which would allow
+    The comparison of an observing agent is not ``compared``: that would allow
     the command to prune by default.
 
     :raises JournalUnavailable: which does not make the sync a failure

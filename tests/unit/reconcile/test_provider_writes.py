@@ -463,11 +463,11 @@ class TestOutcome(doubles.TestCase):
             failed={one: error, other: error}, unwritten={one, other},
             hosts={first: error, second: error})
         self.assertEqual({first: error, second: error}, outcome.unfinished)
-        outcome.add(Outcome(done={'n1'}, hosts={first: None}))
+        outcome.merge(Outcome(done={'n1'}, hosts={first: None}))
         self.assertEqual({other: error}, outcome.failed)
         self.assertEqual({other}, outcome.unwritten)
         self.assertEqual({second: error}, outcome.unfinished)
-        outcome.add(Outcome(done={'n2'}, hosts={second: None}))
+        outcome.merge(Outcome(done={'n2'}, hosts={second: None}))
         self.assertEqual(({}, set(), {}), (
             outcome.failed, outcome.unwritten, outcome.unfinished))
 
@@ -482,7 +482,7 @@ class TestOutcome(doubles.TestCase):
             unwritten={subject},
             hosts={journal.Dirty('h1'): error})
         one = Outcome()
-        one.add(other)
+        one.merge(other)
         self.assertEqual(other, one)
 
     def test_subjects_are_shown_as_text(self):
