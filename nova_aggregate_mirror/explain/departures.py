@@ -27,8 +27,8 @@ COLUMNS = ('Server', 'ID', 'State', 'Operation', 'Flavor', 'Destination',
 NAMED = 5
 NOT_LOOKED_AT = ('volumes, addresses, and what nova-conductor and '
                  'nova-compute check of both hosts before a live migration')
-ORDER = ('The rows are in the order of the moves: each has ended, and a cold '
-         'migration is confirmed, before the next.')
+ORDER = ('Make the moves in this order: end each, and confirm a cold migration, '
+         'before the next.')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,8 +25,8 @@ from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror import source
 
 IRONIC, RESIZED = 'ironic', 'resized'
-LEFT = ('no host%s is left after %s before it (%s); if it goes first it takes '
-        '%s, and another may find none')
+LEFT = ('no host%s is left after %s (%s); if it goes first it takes %s, and '
+        'another may find none')
 
 
 def _read(context: Any, host: str) -> list[Any]:
@@ -141,8 +141,8 @@ class Emptying:
         missing = servers.exhausted(
             spec, answers, [verdict.node for verdict in alone.acceptable])
         shortages = sorted(set(missing.values())) or ['it is not known why']
-        before = plurals.count(len(servers.servers), 'server')
-        reason = LEFT % (' of zone %s' % zone if zone else '', before,
+        moves = plurals.count(len(servers.servers), 'move')
+        reason = LEFT % (' of zone %s' % zone if zone else '', moves,
                          ', '.join(shortages), first)
         return dataclasses.replace(row, first=first, reason=reason)
 

@@ -112,8 +112,8 @@ class TestTogether(FillingTest):
         found = self.predicted(order='size')
         self.assertEqual(['b', 'a'], [one.name for one in found])
         self.assertEqual(
-            'no host is left after 1 server before it (VCPU); if it goes '
-            'first it takes h2, and another may find none', found[1].reason)
+            'no host is left after 1 move (VCPU); if it goes first it takes '
+            'h2, and another may find none', found[1].reason)
         self.assertMoves({'b': 'h2', 'a': ''}, found)
 
     def test_images_of_volumes(self):
