@@ -165,9 +165,8 @@ CROWDED_BY_USER = Cause(
     'too_many_connections_of_user', 'has too many connections of the user',
     'raise max_user_connections on {server}')
 CROWDED_DATABASE = Cause(
-    'too_many_connections_to_database',
-    'has too many connections to the database',
-    'raise the connection limit of the database')
+    'too_many_connections_to_database', 'has too many connections to the '
+    'database', 'raise the connection limit of the database')
 USED_UP = Cause('user_limit', 'refused the user, whose %s is used up',
                 'on {server}, raise that limit of the user in {address}')
 HOST = Cause('host_refused', 'does not let the user connect from this host',
@@ -198,9 +197,9 @@ LOCKED = Cause('locked', 'is locked by another session',
 NOT_ASKED = Cause('not_asked', 'was not asked: no time is left')
 NOT_ASKED_FURTHER = Cause('not_asked', 'was not asked further: no time is '
                           'left for the rest of the transaction')
-POOL = Cause(
-    'pool_exhausted', 'was not asked: each connection that this process may '
-    'open is in use', 'raise max_overflow in the section of {address}')
+POOL = Cause('pool_exhausted', 'was not asked: each connection that this '
+             'process may open is in use',
+             'raise max_overflow in the section of {address}')
 # An SQLite file.
 FILE_FAILED = Cause('failed', 'failed: %s')
 FAILED = _log('failed', 'failed: %s')
