@@ -135,9 +135,8 @@ def observe(send: abc.Callable[[], requests.Response],
     exchange.is_login = is_login
     exchange.has_login |= is_login
     exchange.answer, exchange.cause, exchange.is_redirected = '', None, False
-    began = time.monotonic()
     # An error that is handled already is no cause of one that is raised here.
-    handled = sys.exception()
+    began, handled = time.monotonic(), sys.exception()
     try:
         response = send()
     except library_errors.CLASSES as exc:

@@ -215,9 +215,8 @@ class Networks:
                 self._adapter, call, '/v2.0/%s?%s' % (collection, query))
             with errors.parsing():
                 document = response.json()
-                links = document.get(key + '_links', ())
                 entries = [parse(entry) for entry in document[key]]
-                for link in links:
+                for link in document.get(key + '_links', ()):
                     if link['rel'] == 'next':
                         url = urllib.parse.urlsplit(link['href'])
                         return entries, url.query
