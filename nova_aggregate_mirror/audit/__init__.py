@@ -39,8 +39,6 @@ _PIN = ('openstack --os-compute-api-version %s server set '
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlacedServer:
-    """A server that is on a host."""
-
     uuid: str
     name: str
     host: str
@@ -53,18 +51,18 @@ class PlacedServer:
     """Type of the migration to its host; empty if none is recorded."""
 
 
-def with_move(server: PlacedServer, kind: str | None,
-              changed_at: float | None) -> PlacedServer:
-    """Add the last migration of a server to its host; None if there is none.
+def with_move(server: PlacedServer, kind: str, changed_at: float | None
+              ) -> PlacedServer:
+    """Add the last migration of a server to its host.
 
     :param changed_at: may be days after the move, except for a live one
     """
-    if kind is None or (changed_at or 0.0) + LAUNCH_DELAY < (
-            server.arrived or 0.0):
+    if (changed_at or 0.0) + LAUNCH_DELAY < (server.arrived or 0.0):
         # It was launched afterwards, for example unshelved.
         return server
-    arrived = changed_at if kind == LIVE else server.arrived or changed_at
-    return dataclasses.replace(server, moved=kind, arrived=arrived)
+    if kind == LIVE or not server.arrived:
+        server = dataclasses.replace(server, arrived=changed_at)
+    return dataclasses.replace(server, moved=kind)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

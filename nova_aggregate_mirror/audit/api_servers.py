@@ -34,7 +34,8 @@ class ApiServers:
     def read(self, hosts: abc.Sequence[str] = (), project: str = ''
              ) -> abc.Iterator[auditor.AuditedServer]:
         """Read the servers on hosts, with the zones they are pinned to."""
-        for host in dict.fromkeys(hosts) or ('',):
+        # Without a host, nova-api lists the servers of all.
+        for host in dict.fromkeys(hosts or ['']):
             marker = ''
             while True:
                 query = {'all_tenants': '1', 'limit': str(PAGE), 'host': host,
@@ -58,7 +59,6 @@ class ApiServers:
             lambda call, zone: api.text(call, zone, 'zoneName')))
 
     def has(self, microversion: str) -> bool:
-        """Check whether nova-api supports a microversion."""
         return not exceptions.failure_of(lambda: self._api.entries(
             '/servers?limit=1', 'servers', lambda _call, entry: entry,
             microversion), exceptions.UnexpectedNova)
@@ -68,12 +68,14 @@ class ApiServers:
         moves = [(at, kind) for host, at, kind in self._api.entries(
             '/os-migrations?instance_uuid=' + server.uuid, 'migrations',
             _move) if host == server.host]
-        at, kind = max(moves, key=lambda move: move[0], default=(0.0, None))
+        if not moves:
+            return server
+        at, kind = max(moves, key=lambda move: move[0])
         return audit.with_move(server, kind, at)
 
 
 def _move(call: errors.Call, entry: dict[str, Any]) -> tuple[str, float, str]:
-    """Return the host that a server moved to, or empty, when, and how."""
+    """Return the host that a server arrived on, if any, when, and how."""
     to = str(entry.get('dest_compute') or '')
     if to == entry.get('source_compute') or (
             entry.get('status') not in audit.ARRIVED):

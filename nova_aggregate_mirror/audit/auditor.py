@@ -29,8 +29,6 @@ FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'requested',
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AuditedServer:
-    """A server and its request."""
-
     server: audit.PlacedServer
     request: constraints.ServerRequest | None
     """None if nova has no request of the server that can be read."""
@@ -106,7 +104,7 @@ class Auditor:
 
     def refresh(self, aggregates: keyed_aggregates.Aggregates,
                 hosts: abc.Collection[str]) -> None:
-        """Compare with these aggregates, and their members among ``hosts``."""
+        """Take newer aggregates, of whose members only ``hosts`` were read."""
         if aggregates.metadata != self.aggregates.metadata:
             self._rules.cache_clear()
         self.aggregates = dataclasses.replace(aggregates, members={
@@ -115,8 +113,8 @@ class Auditor:
 
     @property
     def zones(self) -> frozenset[str]:
-        metadata = self.aggregates.metadata
-        zones = rules.zones(frozenset(metadata), metadata)
+        zones = {values.get(constraints.ZONE, '')
+                 for values in self.aggregates.metadata.values()}
         return frozenset({self.default_zone, *zones} - {''})
 
     def suspects(self, page: abc.Iterable[AuditedServer]) -> frozenset[str]:
@@ -135,8 +133,7 @@ class Auditor:
                 totals.error = totals.error or audited.error
                 continue
             totals.readable += 1
-            uuids = self.aggregates.of_host(audited.server.host)
-            zones = rules.zones(uuids, self.aggregates.metadata)
+            zones = rules.zones(audited.server.host, self.aggregates)
             if self.zone and self.zone not in (
                     audited.request.zone, *(zones or [self.default_zone])):
                 continue
@@ -149,13 +146,16 @@ class Auditor:
             for name in {name for name, _rule in broken}:
                 totals.by_rule[name] = totals.by_rule.get(name, 0) + 1
             for name, rule in broken:
+                actual = rules.contradiction(
+                    rule, server.host, self.aggregates)
+                cause = rules.PINNED
+                if name != audit.DEFAULT_ZONE:
+                    cause = rules.cause(
+                        server, rule, audited.request.names_host,
+                        self.aggregates, self.syncs)
                 yield audit.Misplacement(
-                    server, name, rule.subject,
-                    rules.contradiction(rule, uuids, self.aggregates),
-                    rules.PINNED if name == audit.DEFAULT_ZONE
-                    else rules.cause(server, rule, audited.request.names_host,
-                                     self.aggregates, self.syncs),
-                    self.can_unpin, zones[0] if zones else '')
+                    server, name, rule.subject, actual, cause,
+                    self.can_unpin, zone=zones[0] if zones else '')
 
     def _broken(self, audited: AuditedServer
                 ) -> list[tuple[str, constraints.Rule]]:
@@ -173,14 +173,14 @@ class Auditor:
         """List the rules for a request, each with its name in the audit."""
         inputs = rules.RuleInput(
             request, self.aggregates.metadata, self.settings, segments)
-        conditions = []
+        named_rules = []
         for audit_rule in self.audit_rules:
             for rule in audit_rule.conditions(inputs):
-                # Most share the large set that restricts other tenants.
+                # Of equal sets, which may be large, the cache keeps one.
                 rule = dataclasses.replace(
                     rule, restricting=self._intern(rule.restricting))
-                conditions.append((audit_rule.name, rule))
-        return conditions
+                named_rules.append((audit_rule.name, rule))
+        return named_rules
 
 
 def table(misplacements: abc.Collection[audit.Misplacement]) -> str:

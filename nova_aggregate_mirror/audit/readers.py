@@ -94,15 +94,16 @@ class ServerPages(database_servers.DatabaseServers):
         if project:
             statement = statement.where(_SERVER.project_id == project)
         with self._api.reading() as api:
-            existing = self._cells.all(api)
-        for cell in existing:
-            after, last = 0, False
-            while not last:
-                after, servers = self._ask(cell, functools.partial(
-                    _page, statement=statement, after=after), (after, []))
-                last = not servers
+            cells = self._cells.all(api)
+        for cell in cells:
+            after, is_last = 0, False
+            while not is_last:
+                query = functools.partial(
+                    _page, statement=statement, after=after)
+                after, page = self._ask(cell, query, default=(after, []))
+                is_last = not page
                 # MySQL compares names of hosts without case.
-                servers = [server for server in servers
+                servers = [server for server in page
                            if not hosts or server.host in hosts]
                 # Also an empty page, so that the caller can stop.
                 uuids = [server.uuid for server in servers]
@@ -114,10 +115,7 @@ class ServerPages(database_servers.DatabaseServers):
 
 
 def count_pinned(zone: str) -> int:
-    """Count the existing servers whose stored request names a zone.
-
-    Only the ``NEWEST`` requests are searched.
-    """
+    """Count existing servers whose request, of the NEWEST, names a zone."""
     # Nova writes the request as JSON, always with the same spaces.
     text = '"availability_zone": %s' % json.dumps(zone)
     # LIKE is fast, and ignores case on MySQL and SQLite; REPLACE does not.
@@ -147,12 +145,12 @@ def _page(cell: Any, statement: Any, after: int
 
 
 def _server(row: Any, move: Any) -> audit.PlacedServer:
-    return audit.with_move(
-        audit.PlacedServer(
-            row.uuid, row.display_name or '', row.host, row.project_id or '',
-            row.vm_state or '', dates.epoch(row.launched_at)),
-        move and (move.migration_type or 'migration'),
-        move and dates.epoch(move.updated_at))
+    server = audit.PlacedServer(
+        row.uuid, row.display_name or '', row.host, row.project_id or '',
+        row.vm_state or '', dates.epoch(row.launched_at))
+    return server if move is None else audit.with_move(
+        server, move.migration_type or 'migration',
+        dates.epoch(move.updated_at))
 
 
 def parse(text: str) -> constraints.ServerRequest:
@@ -169,27 +167,24 @@ class RequestCache:
     """Requests of many servers, most of which differ in the server only."""
 
     def __init__(self) -> None:
-        self._parsed = functools.lru_cache(CACHE_SIZE)(parse)
+        self._cached = functools.lru_cache(CACHE_SIZE)(parse)
 
     def parse(self, text: str, server: str) -> constraints.ServerRequest:
         """Parse equal requests once, after replacing the server's UUID."""
         text = text.replace(_OF_SERVER % server, _ANY)
-        return self._parsed(text) if len(text) <= MAX_LENGTH else parse(text)
+        return self._cached(text) if len(text) <= MAX_LENGTH else parse(text)
 
 
 class SegmentReader:
-    """Reads segments of servers from neutron, their aggregates from placement.
-
-    :param aggregates: UUIDs of nova's host aggregates
-    """
+    """Segments of servers from neutron, with aggregates from placement."""
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
-                 aggregates: abc.Collection[str]) -> None:
+                 host_aggregates: abc.Collection[str]) -> None:
         self._timeout = conf.aggregate_mirror.request_timeout
         self._networks = resources.Networks(conf)
         self._aggregates = functools.cache(
             lambda segment: placement.aggregates(segment).intersection(
-                aggregates))
+                host_aggregates))
 
     @functools.cached_property
     def _segments(self) -> abc.Mapping[str, str]:
@@ -212,7 +207,7 @@ class SegmentReader:
             for port in ports:
                 for subnet, _address in port.addresses:
                     segment = self._segments.get(subnet)
-                    # It has no aggregates if neutron has created none.
+                    # Not every segment has an aggregate from neutron.
                     if segment and self._aggregates(segment):
                         by_server[port.device] |= {
                             (segment, self._aggregates(segment))}
@@ -229,35 +224,30 @@ class DatabaseAudit:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
-                 names: abc.Iterable[str] = (),
+                 names: abc.Collection[str] = (),
                  history: abc.Iterable[full_syncs.Entry] = (),
                  zone: str = '', can_unpin: bool = False) -> None:
         self.source = ServerPages(
             engines.Limits(conf.aggregate_mirror.cell_timeout))
         self._database = connections.api_database()
         aggregates = metadata.read_all(self._database)
-        selected = list(dict.fromkeys(names))
-        settings = read_settings(conf, selected)
-        names = selected or rules.enforced(conf)
+        settings = read_settings(conf, names)
+        names = names or rules.enforced(conf)
         own_rules = [rule for rule in rules.RULES if rule.name in names]
         other_rules = [rules.of_filter(name) for name in names
                        if name not in rules.NAMES]
         past = [rules.PastSync(entry.started_at, entry.ended_at,
                                entry.added + entry.removed)
                 for entry in history if entry.compared]
-        self._auditor = auditor.Auditor(
+        self.auditor = auditor.Auditor(
             [*own_rules, *other_rules], aggregates, settings,
             sorted(past, key=lambda sync: sync.ended), zone,
             conf.default_availability_zone, can_unpin=can_unpin)
         self._segments = SegmentReader(
             conf, placement, aggregates.names) if 'segment' in names else None
-        self._requests = RequestCache()
-        self.totals = self._auditor.totals
+        self._request_cache = RequestCache()
+        self.totals = self.auditor.totals
         self.totals.by_rule.update(dict.fromkeys(names, 0))
-
-    @property
-    def zones(self) -> frozenset[str]:
-        return self._auditor.zones
 
     def run(self, hosts: abc.Collection[str] = (), project: str = ''
             ) -> abc.Iterator[list[audit.Misplacement]]:
@@ -267,11 +257,11 @@ class DatabaseAudit:
         """
         for servers, requests in self.source.pages(hosts, project):
             audited = list(self._audited(servers, requests))
-            if suspects := self._auditor.suspects(audited):
+            if suspects := self.auditor.suspects(audited):
                 # A host may have been added to a zone, and used, meanwhile.
-                self._auditor.refresh(
+                self.auditor.refresh(
                     metadata.read_all(self._database, suspects), suspects)
-            yield list(self._auditor.run(audited))
+            yield list(self.auditor.run(audited))
 
     def _audited(self, servers: list[audit.PlacedServer],
                  requests: abc.Mapping[str, str]
@@ -282,7 +272,7 @@ class DatabaseAudit:
             request, error = None, 'nova has none'
             try:
                 if text := requests.get(server.uuid):
-                    request = self._requests.parse(text, server.uuid)
+                    request = self._request_cache.parse(text, server.uuid)
             except request_spec.UNREADABLE as exc:
                 error = '%s: %s' % (type(exc).__name__, exc)
             yield auditor.AuditedServer(
@@ -296,7 +286,7 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
     :param names: rules that were selected; empty if nova-scheduler's apply
     :raises InvalidConfiguration: when a plugin cannot be loaded
     """
-    # If nova confines tenants, another rule has the name of their filter.
+    # Nova's own rule for tenants has the name of a filter that may be off.
     own_filters = [row.name for row in filter_table.FILTERS if row.metadata
                    and (names or filter_table.enabled(row.name, conf))]
     filters = [name for name in names or rules.enforced(conf)
@@ -304,9 +294,9 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
     loaded = plugins.load(
         filter_table.NAMESPACE, filter_table.OPTION, filters, conf)
     # Filters of queries have no rules.
-    plugins_of_rules = {name: plugin for name, plugin in loaded.items()
-                        if hasattr(plugin, 'rules')}
-    # A zone that was selected is compared although it is not enforced.
+    with_rules = {name: plugin for name, plugin in loaded.items()
+                  if hasattr(plugin, 'rules')}
+    # A rule that was selected compares the default zone, enforced or not.
     compares_default = (
         not {'zone', audit.DEFAULT_ZONE}.isdisjoint(names)
         or filter_table.DEFAULT_ZONE in filter_table.configured(conf))
@@ -314,4 +304,4 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
         conf.default_availability_zone if compares_default else '',
         conf.scheduler.limit_tenants_to_placement_aggregate,
         conf.scheduler.placement_aggregate_required_for_tenants,
-        plugins_of_rules)
+        with_rules)

@@ -39,7 +39,6 @@ class Settings:
     """Nova's ``placement_aggregate_required_for_tenants``."""
     filters: abc.Mapping[str, constraints.RequestFilter] = dataclasses.field(
         default_factory=dict)
-    """Request filters by name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +53,6 @@ class RuleInput:
 
 @dataclasses.dataclass(frozen=True)
 class AuditRule:
-    """A rule that an audit can check."""
-
     name: str
     compares: str
     """What it compares, for the help and the command's page."""
@@ -151,11 +148,8 @@ RULES = (
               tenant_aggregate),
     # Neutron gives a server an address of the segment that its host is on.
     AuditRule('segment', 'segments of routed networks, as known to neutron',
-              lambda conf: bool(
-                  conf.scheduler
-                  .query_placement_for_routed_network_aggregates),
-              segment),
-)
+              lambda conf: conf.scheduler[
+                  'query_placement_for_routed_network_aggregates'], segment))
 
 NAMES = tuple(dict.fromkeys(rule.name for rule in RULES))
 
@@ -176,12 +170,12 @@ def descriptions() -> dict[str, str]:
                                 if rule.name == name) for name in NAMES}
 
 
-def zones(host_aggregates: frozenset[str], metadata: constraints.Metadata
-          ) -> list[str]:
-    """List the zones of a host in these aggregates."""
-    aggregates = (metadata.get(uuid, {}) for uuid in host_aggregates)
-    return sorted({aggregate[constraints.ZONE] for aggregate in aggregates
-                   if constraints.ZONE in aggregate})
+def zones(host: str, aggregates: keyed_aggregates.Aggregates) -> list[str]:
+    """List the availability zones of a host."""
+    metadata = (aggregates.metadata.get(uuid, {})
+                for uuid in aggregates.of_host(host))
+    return sorted({values[constraints.ZONE] for values in metadata
+                   if constraints.ZONE in values})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -239,7 +233,8 @@ def _change(server: audit.PlacedServer, rule: constraints.Rule,
         title = _names(frozenset({uuid}), aggregates.names)
         if changed > max(added, server.arrived):
             changes.append((changed, 'the metadata of %s was changed' % title))
-        if (guess and keys) if rule.required else uuid in rule.restricting:
+        is_hint = guess and rule.required and bool(keys)
+        if is_hint or (uuid in rule.restricting and not rule.required):
             additions.append((added, 'the host was added to %s' % title))
     # The first aggregate that restricts the host excludes the server already.
     select = max if changes or rule.required else min
@@ -252,6 +247,7 @@ def _change(server: audit.PlacedServer, rule: constraints.Rule,
 
 def _drift(arrived: float | None, syncs: abc.Sequence[PastSync]) -> str:
     """Describe the drift found after a server arrived; empty if none."""
+    # What the first sync of all repaired may be older than the server.
     if arrived is None or not any(sync.started <= arrived for sync in syncs):
         return ''
     first = next((sync for sync in syncs if sync.ended >= arrived), None)
@@ -262,13 +258,13 @@ def _drift(arrived: float | None, syncs: abc.Sequence[PastSync]) -> str:
             'repaired %s' % (dates.iso(first.ended), count))
 
 
-def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
+def contradiction(rule: constraints.Rule, host: str,
                   aggregates: keyed_aggregates.Aggregates) -> str:
     """Describe what a host has instead of what a rule requires."""
     if constraints.ZONE in rule.keys:
-        return ', '.join('zone %s' % zone for zone in zones(
-            host_aggregates, aggregates.metadata)) or 'no zone'
-    foreign = rule.restricting & host_aggregates
+        texts = ['zone %s' % zone for zone in zones(host, aggregates)]
+        return ', '.join(texts) or 'no zone'
+    foreign = rule.restricting & aggregates.of_host(host)
     if foreign and not rule.required:
         return 'in %s, which is for others' % _names(foreign, aggregates.names)
     if not rule.matching:

@@ -106,7 +106,7 @@ def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
     findings: checks.Findings = []
     used = set[str]()
     for host, members in sorted(aggregates.members.items()):
-        names = rules.zones(frozenset(members), aggregates.metadata)
+        names = rules.zones(host, aggregates)
         used.update(names)
         if len(names) > 1:
             zoned = [aggregates.names[uuid] for uuid in sorted(members)
@@ -139,8 +139,7 @@ def _default_zone(deployment: checks.Deployment, by_zone: ByZone
         if nova.cells_down or not nova.nodes:
             return []
         for host in nova.hosts() | aggregates.members.keys():
-            names = rules.zones(aggregates.of_host(host), aggregates.metadata)
-            if zone in (names or [default]):
+            if zone in (rules.zones(host, aggregates) or [default]):
                 return []
     return checks.failure(
         'No host is in zone %s, so that each request without a zone fails. '

@@ -77,8 +77,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     # Any zone or host may have servers in a cell that is down.
     if not source.cells_down:
         troubles += lookup.unknown_names(
-            options.zone or '', server_audit.zones, options.hosts, totals,
-            lambda: _hosts(options.hosts))
+            options.zone or '', server_audit.auditor.zones, options.hosts,
+            totals, lambda: _hosts(options.hosts))
     status: int = totals.status(troubles)
     lines = list(map(str, troubles))
     if not (totals.servers or status) and (

@@ -31,8 +31,10 @@ class TestSelection(testtools.TestCase):
                                 cells_down, doubles.SILENT))
         servers.problems.return_value = problems.of_cells(
             servers.cells_down, 'its servers are not audited')
-        audit = mock.Mock(spec=readers.DatabaseAudit, zones=frozenset({'az1'}),
-                          source=servers, totals=auditor.Totals(**totals))
+        audit = mock.Mock(
+            spec=readers.DatabaseAudit, source=servers,
+            auditor=mock.Mock(spec=auditor.Auditor, zones=frozenset({'az1'})),
+            totals=auditor.Totals(**totals))
         audit.run.return_value = iter([])
         errors = io.StringIO()
         for target, name, double in (
