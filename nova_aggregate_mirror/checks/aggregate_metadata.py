@@ -212,21 +212,24 @@ def unread_keys(deployment: checks.Deployment) -> checks.Findings:
     """Report metadata that is meant for a filter which is not enabled."""
     conf, aggregates = deployment.conf, deployment.aggregates
     extra_specs = constraints.extra_spec_keys(deployment.extra_specs)
-    of_flavors = keyed_aggregates.Keys(frozenset(extra_specs.values()))
-    disabled = filter_table.disabled(conf)
-    read = [row.keys or of_flavors for row in filter_table.FILTERS
-            if row.host_filter and row not in disabled]
+    flavor_keys = keyed_aggregates.Keys(frozenset(extra_specs.values()))
+    confines_tenants = conf.scheduler.limit_tenants_to_placement_aggregate
+    rows = [row for row in filter_table.FILTERS if row.host_filter]
+    enabled = [row for row in rows if filter_table.enabled(row.name, conf)
+               or (confines_tenants and row.keys == constraints.TENANT_KEYS)]
+    read = [row.keys or flavor_keys for row in enabled]
     unread = collections.defaultdict[str, list[str]](list)
     for uuid, metadata in aggregates.metadata.items():
         for key in metadata:
             if not any(key in keys for keys in read):
                 unread[key].append(aggregates.names[uuid])
-    meant = {row.host_filter: row.keys or of_flavors for row in disabled}
+    meant = {row.host_filter: row.keys or flavor_keys
+             for row in rows if row not in enabled}
     missing = [name for name, keys in meant.items()
-               if any(map(keys.__contains__, unread))]
+               if any(key in keys for key in unread)]
     # One line for all: the last of several would be in effect.
-    enabled = ','.join([*conf.filter_scheduler.enabled_filters, *missing])
-    options = [(keys, '[filter_scheduler]', 'enabled_filters = ' + enabled)
+    complete = ','.join([*conf.filter_scheduler.enabled_filters, *missing])
+    options = [(keys, '[filter_scheduler]', 'enabled_filters = ' + complete)
                for keys in meant.values()]
     if not conf.scheduler.enable_isolated_aggregate_filtering:
         options.append((TRAITS, '[scheduler]',

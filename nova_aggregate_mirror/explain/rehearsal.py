@@ -221,13 +221,14 @@ def _run_filters(context: Any, request: requests.SchedulingRequest) -> Origins:
             raise _refusal(exc, origin.step) from exc
         origins |= dict.fromkeys(_conditions(spec) - before, origin)
         if isinstance(query_filter, request_filters.Narrowing):
-            subjects, omitted = query_filter.describe(spec)
+            rules, _added, omitted = query_filter.narrow(spec)
             if omitted:
                 request.notes.append(OMITTED % omitted)
-            for aggregates, subject in subjects.items():
-                if aggregates in origins:
-                    origins[aggregates] = Origin(subject.replace(
-                        str(spec.project_id), tenant))
+            # Of several rules with a condition, the first is its origin.
+            for rule in reversed(rules):
+                subject = rule.subject.replace(str(spec.project_id), tenant)
+                origins |= dict.fromkeys(
+                    rule.conditions & origins.keys(), Origin(subject))
     return origins
 
 

@@ -32,8 +32,8 @@ class ServerRequest:
     """The fields of a server request that aggregate metadata can restrict.
 
     ``image`` has the image properties that are not empty or false, as text.
-    ``zone`` is empty when the request has no availability zone. An audit tells
-    whether the request ``names_host``.
+    ``zone`` is empty when the request has no availability zone. Only an audit
+    uses ``names_host``: whether the request forces a host or node.
     """
 
     project: str | None
@@ -66,6 +66,12 @@ class Rule:
             return True
         return not self.required and self.restricting.isdisjoint(aggregates)
 
+    @property
+    def conditions(self) -> frozenset[str | frozenset[str]]:
+        """The set of required aggregates, and each aggregate to forbid."""
+        required = [self.matching] if self.required else []
+        return frozenset([*required, *(self.restricting - self.matching)])
+
 
 class RequestFilter(Protocol):
     """Interface of a plugin that turns aggregate metadata into rules.
@@ -75,7 +81,7 @@ class RequestFilter(Protocol):
     of one host, and must not depend on which.
     """
 
-    on_rebuild: bool
+    on_rebuild: bool = False
     """Whether the rules also apply to a rebuild, which stays on its host."""
 
     def keys(self, request: ServerRequest) -> keyed_aggregates.Keys:
@@ -88,6 +94,7 @@ class RequestFilter(Protocol):
         aggregate, by the same key or by keys with the same prefix. Empty if
         the rules are required ones: these have no restricting aggregates.
         """
+        return frozenset()
 
     def rules(self, request: ServerRequest, metadata: Metadata) -> list[Rule]:
         """Return the rules for the host of a request."""
@@ -95,7 +102,6 @@ class RequestFilter(Protocol):
 
 def rules(filters: abc.Iterable[RequestFilter],
           request: ServerRequest, metadata: Metadata) -> list[Rule]:
-    """Return the rules of all these filters for the host of a request."""
     applicable: list[Rule] = []
     for request_filter in filters:
         if request_filter.keys(request):
@@ -131,7 +137,6 @@ def value_rule(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
 def aggregates_with(metadata: Metadata,
                     condition: abc.Callable[[abc.Mapping[str, str]], object]
                     ) -> frozenset[str]:
-    """Return the aggregates for whose metadata a condition holds."""
     return frozenset(uuid for uuid, aggregate in metadata.items()
                      if condition(aggregate))
 
@@ -193,20 +198,6 @@ def narrow(rules: list[Rule], overlaps: abc.Collection[frozenset[str]],
         range(1, len(forbidden) + 1), budget,
         key=lambda count: (query | forbidding(count)).size())
     return forbidding(fitting), left_out + len(forbidden) - fitting
-
-
-def subjects(rules: abc.Iterable[Rule]) -> dict[str | frozenset[str], str]:
-    """Name the rule behind each condition of a narrowed query.
-
-    :returns: set of required aggregates, or forbidden aggregate, to subject
-    """
-    by_condition: dict[str | frozenset[str], str] = {}
-    for rule in rules:
-        if rule.required:
-            by_condition.setdefault(rule.matching, rule.subject)
-        for uuid in rule.restricting - rule.matching:
-            by_condition.setdefault(uuid, rule.subject)
-    return by_condition
 
 
 def _required(rules: list[Rule], query: MemberOf) -> list[frozenset[str]]:

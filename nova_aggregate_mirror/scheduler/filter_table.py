@@ -85,8 +85,7 @@ FILTERS = (
     Filter(
         SEGMENT_ADDRESSES,
         'Segments of a routed network without free addresses are left out; '
-        'see :ref:`segment-addresses`.'),
-)
+        'see :ref:`segment-addresses`.'))
 
 HOST_FILTERS: abc.Mapping[str, str] = {
     row.name: row.host_filter for row in FILTERS if row.host_filter}
@@ -101,17 +100,7 @@ def configured(conf: cfg.ConfigOpts) -> list[str]:
 def enabled(name: str, conf: cfg.ConfigOpts) -> bool:
     """Check whether a request filter or nova's host filter is enabled."""
     return (name in conf.aggregate_mirror.request_filters
-            or HOST_FILTERS.get(name)
-            in conf.filter_scheduler.enabled_filters)
-
-
-def disabled(conf: cfg.ConfigOpts) -> list[Filter]:
-    """List the filters whose metadata keys no enabled filter reads."""
-    confined = conf.scheduler.limit_tenants_to_placement_aggregate
-    unread = [row for row in FILTERS
-              if row.host_filter and not enabled(row.name, conf)]
-    return [row for row in unread
-            if not confined or row.keys != constraints.TENANT_KEYS]
+            or HOST_FILTERS.get(name) in conf.filter_scheduler.enabled_filters)
 
 
 def unchecked(plugins: abc.Mapping[str, object],

@@ -48,15 +48,14 @@ def install() -> None:
     :raises MirrorError: an option is invalid, or nova is not supported
     """
     metadata_filters, query_filters = request_filters.load(CONF)
-    missing = None
     if CONF.scheduler.query_placement_for_routed_network_aggregates:
         missing = exceptions.failure_of(
             lambda: auth.load(CONF, 'neutron'), exceptions.MissingCredentials)
-    if missing:
-        if CONF.aggregate_mirror.missing_credentials == 'fail':
+        if missing and CONF.aggregate_mirror.missing_credentials == 'fail':
             raise missing
-        LOG.warning('nova-scheduler cannot query neutron for the segments of '
-                    'routed networks: %s', missing)
+        if missing:
+            LOG.warning('nova-scheduler cannot query neutron for the segments '
+                        'of routed networks: %s', missing)
     registered = getattr(request_filter, 'ALL_REQUEST_FILTERS', None)
     if not isinstance(registered, list):
         raise exceptions.UnexpectedNova(
@@ -192,8 +191,6 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
 
 class SegmentAddressesFilter(filters.BaseHostFilter):
     """Host filter that counts the addresses of servers requested together."""
-
-    RUN_ON_REBUILD = False
 
     def filter_all(self, filter_obj_list: abc.Iterable[Any],
                    spec_obj: request_spec.RequestSpec) -> list[Any]:

@@ -48,15 +48,14 @@ class QueryFilter:
 
         :raises RequestFilterFailed: when no host can pass
         """
-        error: Exception
         try:
             return self.change(spec)
         except (constraints.Unsatisfiable, exceptions.MirrorError) as exc:
-            # Logged below: here oslo.log would append it once more.
+            # Logged below: here oslo.log would append the exception again.
             error = exc
         except Exception:
-            # Host filters, without which nova-scheduler does not start, check
-            # a wider query's hosts; another exception would end the request.
+            # The query stays wider: host filters, without which nova-scheduler
+            # does not start, check its hosts. To raise would end the request.
             LOG.exception('A request is not narrowed to aggregates')
             return False
         if isinstance(error, constraints.Unsatisfiable):
@@ -83,13 +82,11 @@ class Narrowing(QueryFilter):
 
     def __init__(self, filters: abc.Sequence[constraints.RequestFilter],
                  source: metadata.MetadataSource, budget: int) -> None:
-        self._filters = filters
-        self._source = source
-        self._budget = budget
+        self._filters, self._source, self._budget = filters, source, budget
         self._warned = False
 
     def change(self, spec: request_spec.RequestSpec) -> bool:
-        _rules, added, left_out = self._narrow(spec)
+        _rules, added, left_out = self.narrow(spec)
         if left_out and not self._warned:
             self._warned = True
             LOG.warning(
@@ -104,13 +101,7 @@ class Narrowing(QueryFilter):
         request_spec.add(spec, added)
         return True
 
-    def describe(self, spec: request_spec.RequestSpec
-                 ) -> tuple[abc.Mapping[str | frozenset[str], str], int]:
-        """Return ``constraints.subjects``, and the number left out."""
-        rules, _added, left_out = self._narrow(spec)
-        return constraints.subjects(rules), left_out
-
-    def _narrow(self, spec: request_spec.RequestSpec) -> tuple[
+    def narrow(self, spec: request_spec.RequestSpec) -> tuple[
             list[Rule], constraints.MemberOf, int]:
         """Return rules, conditions to add, and the number left out."""
         if request_spec.forced(spec):
@@ -118,13 +109,15 @@ class Narrowing(QueryFilter):
         request = request_spec.request(spec)
         inputs = [(plugin.keys(request), plugin.texts(request))
                   for plugin in self._filters]
-        keys = _union(keys for keys, _texts in inputs)
+        keys = _union(own_keys for own_keys, _texts in inputs)
         if not keys:
             return [], constraints.MemberOf(), 0
-        texts = [texts for keys, texts in inputs if keys]
+        texts = [own_texts for own_keys, own_texts in inputs if own_keys]
+        # A filter without texts has required rules only: they need no pairs.
+        paired = _union(
+            own_keys for own_keys, own_texts in inputs if own_texts)
         metadata, overlaps = self._source.read(
-            keys, _union(keys for keys, texts in inputs if texts),
-            frozenset().union(*texts))
+            keys, paired, frozenset().union(*texts))
         rules = constraints.rules(self._filters, request, metadata)
         return rules, *constraints.narrow(
             rules, overlaps, request_spec.member_of(spec), self._budget)
@@ -142,10 +135,8 @@ def log_no_host(spec: request_spec.RequestSpec, reason: str) -> None:
                 spec.instance_uuid, reason, spec.instance_uuid)
 
 
-class FlavorExtraSpecs:
+class FlavorExtraSpecs(constraints.RequestFilter):
     """AggregateInstanceExtraSpecsFilter: each key in a matching aggregate."""
-
-    on_rebuild = False
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
@@ -154,22 +145,19 @@ class FlavorExtraSpecs:
         return keyed_aggregates.Keys(frozenset(
             constraints.extra_spec_keys(request.extra_specs).values()))
 
-    def texts(self, request: ServerRequest) -> frozenset[str]:
-        return frozenset()
-
     def rules(self, request: ServerRequest, metadata: Metadata) -> list[Rule]:
         keys = constraints.extra_spec_keys(request.extra_specs)
         return [_extra_spec_rule(name, key, request, metadata)
                 for name, key in sorted(keys.items())]
 
 
-class TenantIsolation:
+class TenantIsolation(constraints.RequestFilter):
     """AggregateMultiTenancyIsolation: no host of other tenants."""
 
-    on_rebuild = False
-
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._suffixes = _isolates_by_suffix()
+        self._nova_keys = (
+            constraints.TENANT_KEYS if _isolates_by_suffix()
+            else keyed_aggregates.Keys(frozenset({constraints.TENANT})))
 
     def keys(self, request: ServerRequest) -> keyed_aggregates.Keys:
         return constraints.TENANT_KEYS
@@ -187,16 +175,14 @@ class TenantIsolation:
                      keys=constraints.TENANT_KEYS)]
 
     def _tenants(self, aggregate: abc.Mapping[str, str]) -> frozenset[str]:
-        keys = [key for key in aggregate if key == constraints.TENANT
-                or self._suffixes and key in constraints.TENANT_KEYS]
-        return frozenset().union(
-            *(constraints.values(aggregate, key) for key in keys))
+        tenants = (constraints.values(aggregate, key)
+                   for key in aggregate if key in self._nova_keys)
+        return frozenset().union(*tenants)
 
 
-class _RequiredValues:
+class _RequiredValues(constraints.RequestFilter):
     """A request filter that requires values among those of metadata keys."""
 
-    on_rebuild = False
     subject: str
     """The subject of a rule, given ``key`` and ``value``."""
 

@@ -40,7 +40,7 @@ class Segment:
                    for aggregate in host.aggregates)
 
     def is_free(self, added: abc.Iterable[tuple[Any, int]]) -> bool:
-        """Check whether one is left after servers were added to hosts."""
+        """Check whether an address is left after servers were added."""
         servers = sum(count for host, count in added if self.has(host))
         return self.servers is None or servers < self.servers
 
@@ -81,8 +81,7 @@ def request(spec: RequestSpec) -> constraints.ServerRequest:
     return constraints.ServerRequest(
         project=_field(spec, 'project_id'), flavor=flavor.name,
         extra_specs=_field(flavor, 'extra_specs') or {},
-        image=_properties(spec),
-        zone=_field(spec, 'availability_zone') or '',
+        image=_properties(spec), zone=_field(spec, 'availability_zone') or '',
         names_host=names_host(spec))
 
 

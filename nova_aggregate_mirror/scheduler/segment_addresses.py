@@ -19,6 +19,7 @@ from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 
 LOG = logging.getLogger(__name__)
+RequestSpec = request_spec.RequestSpec
 
 
 class SegmentAddresses(request_filters.QueryFilter):
@@ -31,17 +32,17 @@ class SegmentAddresses(request_filters.QueryFilter):
         self._aggregates: dict[str, frozenset[str]] = {}
         """Segment to its aggregates, which rarely change."""
 
-    def change(self, spec: request_spec.RequestSpec) -> bool:
+    def change(self, spec: RequestSpec) -> bool:
         routed = (self._conf.scheduler
                   .query_placement_for_routed_network_aggregates)
         # Nova has required no aggregate of a network without segments.
         if not routed or not request_spec.member_of(spec).required:
             return False
         with deadline.within(self._conf.aggregate_mirror.inline_timeout):
-            ports = self._ports(spec)
+            ports = self._count_ports(spec)
             return bool(ports) and self._narrow(spec, ports)
 
-    def _ports(self, spec: request_spec.RequestSpec) -> abc.Mapping[str, int]:
+    def _count_ports(self, spec: RequestSpec) -> abc.Mapping[str, int]:
         """Count the ports of one server that need an address, by network."""
         unaddressed, existing = request_spec.ports(spec)
         counts = collections.Counter(unaddressed)
@@ -51,12 +52,8 @@ class SegmentAddresses(request_filters.QueryFilter):
                 if not port.addresses and not port.unaddressed)
         return counts
 
-    def _narrow(self, spec: request_spec.RequestSpec,
-                ports: abc.Mapping[str, int]) -> bool:
-        """Leave out full segments, after everything was read.
-
-        :param ports: network to the number of addresses that a server needs
-        """
+    def _narrow(self, spec: RequestSpec, ports: abc.Mapping[str, int]) -> bool:
+        """Leave out full segments, after everything was read."""
         by_network = collections.defaultdict[str, list[resources.Subnet]](list)
         for subnet in self._networks.subnets(network_id=sorted(ports)):
             if subnet.segment:
@@ -82,7 +79,7 @@ class SegmentAddresses(request_filters.QueryFilter):
                     for segment in sorted(segments - full)}
             if full:
                 replacements.append((_union(aggregates), _union(left)))
-            if full < limits.keys():
+            if any(limits.values()):
                 limited.append([request_spec.Segment(uuids, limits.get(name))
                                 for name, uuids in left.items()])
         for replacement in replacements:
@@ -105,13 +102,13 @@ class SegmentAddresses(request_filters.QueryFilter):
             tuple[str, int], list[resources.Subnet]](list)
         for subnet in subnets:
             # The owner of a server's port is "compute:" and its zone.
-            of_servers = [owner for owner in subnet.services
-                          if owner.startswith('compute:')]
-            if not subnet.derived and (of_servers or not subnet.services):
+            takes_servers = not subnet.services or any(
+                owner.startswith('compute:') for owner in subnet.services)
+            if takes_servers and not subnet.derived:
                 families[subnet.segment, subnet.version].append(subnet)
         servers_left: dict[str, int] = {}
-        for (segment, _version), members in families.items():
-            free = self._free(members, counts, ports * servers)
+        for (segment, _version), family in families.items():
+            free = self._free(family, counts, ports * servers)
             if free is not None:
                 left = servers_left.get(segment, servers)
                 servers_left[segment] = min(free // ports, left)
@@ -131,7 +128,7 @@ class SegmentAddresses(request_filters.QueryFilter):
         if len(counted) < len(subnets) or free >= needed:
             return None
         if not all(count.exact for count in counted):
-            # They include addresses that are in no allocation pool.
+            # The used ones include addresses outside of allocation pools.
             free = total - self._used(subnets)
         elif any(count.used > count.total for count in counted):
             return None
@@ -147,18 +144,18 @@ class SegmentAddresses(request_filters.QueryFilter):
                 used += subnet in by_id and by_id[subnet].pooled(address)
         return used
 
-    def _required_aggregates(self, spec: request_spec.RequestSpec,
-                             network: str, segments: abc.Iterable[str]
+    def _required_aggregates(self, spec: RequestSpec, network: str,
+                             segments: abc.Iterable[str]
                              ) -> abc.Mapping[str, frozenset[str]]:
         """Return the aggregates by segment; none if nova requires others."""
-        # The cached ones may be outdated: then all are read once more.
+        # Cached aggregates may be outdated: without a match all are read.
         for cached in (self._aggregates, {}):
             aggregates = {
                 # The provider of a segment has the UUID of the segment.
                 segment: cached[segment] if segment in cached
                 else self._placement.aggregates(segment)
                 for segment in sorted(segments)}
-            # Updated in place: other threads use it, too.
+            # Updated in place: other threads use the cache, too.
             self._aggregates.update(aggregates)
             if _union(aggregates) in request_spec.member_of(spec).required:
                 return aggregates
