@@ -80,8 +80,6 @@ class Deployment:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """A result of a check."""
-
     code: Code | None
     """None for a check that has nothing to look at."""
     problem: problems.Problem
@@ -103,7 +101,7 @@ def _finding(code: Code | None, text: str, *commands: str) -> Findings:
     return [Finding(code, problems.Problem('', text), commands)]
 
 
-# Return a list of one finding, of a text and commands to copy.
+# Each takes a text and commands to copy, and returns a list of one finding.
 skipped = functools.partial(_finding, None)
 good = functools.partial(_finding, Code.SUCCESS)
 warning = functools.partial(_finding, Code.WARNING)

@@ -17,6 +17,7 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.source import keyed_aggregates
 
+Findings = checks.Findings
 ZONE = constraints.ZONE
 TRAIT = 'trait:'
 TRAITS = keyed_aggregates.Keys(prefixes=frozenset({TRAIT}))
@@ -60,10 +61,9 @@ ISOLATION = ((
     ('openstack aggregate set --property {key}=required {name}',)),)
 
 
-def _lint(rows: abc.Iterable[Row], deployment: checks.Deployment
-          ) -> checks.Findings:
+def _lint(rows: abc.Iterable[Row], deployment: checks.Deployment) -> Findings:
     """Report the aggregates with metadata that a row is about."""
-    findings: checks.Findings = []
+    findings: Findings = []
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         name = deployment.aggregates.names[uuid]
         for pattern, sentence, templates in rows:
@@ -74,8 +74,10 @@ def _lint(rows: abc.Iterable[Row], deployment: checks.Deployment
                 lines += [template.format(
                     uuid=uuid, name=shlex.quote(name), key=shlex.quote(key),
                     value=shlex.quote(metadata[key]), resource=RATIOS.get(key))
-                    for template in templates if '{uuid}' not in template
-                    or keyed_aggregates.has_uuid(uuid)]
+                    for template in templates
+                    # Placement has no aggregate without a UUID.
+                    if keyed_aggregates.has_uuid(uuid)
+                    or '{uuid}' not in template]
             if keys:
                 text = sentence.format(keys=checks.some(keys))
                 findings += checks.warning(
@@ -83,12 +85,12 @@ def _lint(rows: abc.Iterable[Row], deployment: checks.Deployment
     return findings
 
 
-def ratios(deployment: checks.Deployment) -> checks.Findings:
+def ratios(deployment: checks.Deployment) -> Findings:
     """Report allocation ratios, which nova reads from placement only."""
     return _lint(ALLOCATION, deployment)
 
 
-def zones(deployment: checks.Deployment) -> checks.Findings:
+def zones(deployment: checks.Deployment) -> Findings:
     """Check the availability zones of host aggregates, and nova's options."""
     by_zone = collections.defaultdict[str, list[str]](list)
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
@@ -101,23 +103,23 @@ def zones(deployment: checks.Deployment) -> checks.Findings:
 
 
 def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
-                    ) -> checks.Findings:
+                    ) -> Findings:
     """Report hosts in several zones, and zones without a host."""
-    findings: checks.Findings = []
+    findings: Findings = []
     used = set[str]()
-    for host, members in sorted(aggregates.members.items()):
-        names = rules.zones(host, aggregates)
-        used.update(names)
-        if len(names) > 1:
-            zoned = [aggregates.names[uuid] for uuid in sorted(members)
+    for host, uuids in sorted(aggregates.members.items()):
+        zones_of_host = rules.zones(host, aggregates)
+        used.update(zones_of_host)
+        if len(zones_of_host) > 1:
+            zoned = [aggregates.names[uuid] for uuid in sorted(uuids)
                      if ZONE in aggregates.metadata[uuid]]
             lines = [REMOVE % (shlex.quote(name), shlex.quote(host))
                      for name in zoned]
             findings += checks.failure(
                 'Host %s is in availability zones %s, which nova\'s API '
                 'refuses: it takes the servers of each. Keep one of:'
-                % (host, checks.some(names)), *lines)
-    # "Drift" reports hosts without a compute node.
+                % (host, checks.some(zones_of_host)), *lines)
+    # A host without a compute node counts: the check "Drift" reports it.
     for zone in sorted(by_zone.keys() - used):
         lines = [UNSET + shlex.quote(name) for name in by_zone[zone]]
         findings += checks.warning('No host is in availability zone %s. Add a '
@@ -125,13 +127,12 @@ def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
     return findings
 
 
-def _default_zone(deployment: checks.Deployment, by_zone: ByZone
-                  ) -> checks.Findings:
+def _default_zone(deployment: checks.Deployment, by_zone: ByZone) -> Findings:
     """Check the zone of requests that name none."""
     conf, nova = deployment.conf, deployment.nova
-    zone, aggregates = conf.default_schedule_zone, deployment.aggregates
-    default = conf.default_availability_zone
-    # Nova-api accepts each zone that an enabled service is in.
+    aggregates = deployment.aggregates
+    zone, default = conf.default_schedule_zone, conf.default_availability_zone
+    # Nova-api accepts the internal zone, because enabled services are in it.
     if zone in (None, '', conf.internal_service_availability_zone):
         return []
     if zone in (*by_zone, default):
@@ -147,9 +148,10 @@ def _default_zone(deployment: checks.Deployment, by_zone: ByZone
         '[DEFAULT]', 'default_schedule_zone = %s' % zone)
 
 
-def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone) -> checks.Findings:
+def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone) -> Findings:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = conf.default_availability_zone
+    # Servers may be pinned to a zone that aggregates have.
     count = 0 if zone in by_zone else readers.count_pinned(zone)
     if not count:
         return []
@@ -163,7 +165,7 @@ def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone) -> checks.Findings:
         commands.AUDIT + ' --rule default_zone')
 
 
-def isolation(deployment: checks.Deployment) -> checks.Findings:
+def isolation(deployment: checks.Deployment) -> Findings:
     """Check the hosts that nova forbids to requests without a trait."""
     aggregates = deployment.aggregates
     findings = _lint(ISOLATION, deployment)
@@ -174,41 +176,40 @@ def isolation(deployment: checks.Deployment) -> checks.Findings:
     return findings
 
 
-def _lacking(deployment: checks.Deployment, uuid: str, trait: str
-             ) -> checks.Findings:
+def _lacking(deployment: checks.Deployment, uuid: str, trait: str) -> Findings:
     """Report compute nodes that lack a trait that requests have to have."""
     aggregates, nova = deployment.aggregates, deployment.nova
-    hosts = frozenset(host for host, within in aggregates.members.items()
-                      if uuid in within)
+    hosts = frozenset(host for host, uuids in aggregates.members.items()
+                      if uuid in uuids)
     nodes = nova.nodes_of(hosts)
     if not nodes:
         return []
-    isolated = ('Aggregate %s is isolated for requests with trait %s, which'
-                % (aggregates.names[uuid], trait))
+    text = ('Aggregate %s is isolated for requests with trait %s, which'
+            % (aggregates.names[uuid], trait))
     try:
-        having = deployment.client.providers(required=trait)
+        providers = deployment.client.providers(required=trait)
     except exceptions.RequestRejected:
-        isolated += ' placement does not have: its hosts take no servers. '
+        text += ' placement does not have: its hosts take no servers. '
         if not trait.startswith('CUSTOM_'):
-            return checks.failure(isolated + 'Correct the key.')
+            return checks.failure(text + 'Correct the key.')
         return checks.failure(
-            isolated + 'Create the trait, and add it to each host:',
+            text + 'Create the trait, and add it to each host:',
             checks.TRAIT + ' create ' + shlex.quote(trait))
     except exceptions.MirrorError as exc:
         return checks.failed(exc)
-    lacking = sorted(nodes - having)
+    lacking = sorted(nodes - providers)
     if not lacking:
         return []
-    without = hosts & frozenset[str]().union(*map(nova.hosts_of, lacking))
+    names = hosts & frozenset[str]().union(*map(nova.hosts_of, lacking))
     lines = ['%s trait set --trait %s --trait ... %s' % (
         checks.PROVIDER, shlex.quote(trait), node)
         for node in lacking[:checks.NAMES]]
     return checks.warning(
         '%s its hosts %s do not have: they take no servers. Add the trait to '
-        'those of each of them:' % (isolated, checks.some(without)), *lines)
+        'those of each of them:' % (text, checks.some(names)), *lines)
 
 
-def unread_keys(deployment: checks.Deployment) -> checks.Findings:
+def unread_keys(deployment: checks.Deployment) -> Findings:
     """Report metadata that is meant for a filter which is not enabled."""
     conf, aggregates = deployment.conf, deployment.aggregates
     extra_specs = constraints.extra_spec_keys(deployment.extra_specs)
@@ -234,7 +235,7 @@ def unread_keys(deployment: checks.Deployment) -> checks.Findings:
     if not conf.scheduler.enable_isolated_aggregate_filtering:
         options.append((TRAITS, '[scheduler]',
                         'enable_isolated_aggregate_filtering = true'))
-    findings: checks.Findings = []
+    findings: Findings = []
     for keys, *lines in options:
         texts = ['%s of aggregate %s' % (key, checks.some(names))
                  for key, names in sorted(unread.items()) if key in keys]

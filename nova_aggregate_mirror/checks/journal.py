@@ -53,6 +53,7 @@ def tables(deployment: checks.Deployment) -> checks.Findings:
         return checks.failed(exc, *SERVER, commands.DB_SYNC)
     try:
         if path and existing.is_missing(conf):
+            # It raises if nova-api could not create the file either.
             existing.open_existing(conf)
             return checks.skipped(
                 'nova-api creates %s at its first use' % path)
@@ -77,8 +78,8 @@ def _commands(path: pathlib.Path | None, exc: exceptions.JournalUnavailable
         is_wrong = isinstance(exc, exceptions.WrongDatabase)
         return (*SERVER, commands.DB_SYNC) if is_wrong else ()
     if exc.failure.kind == causes.FILE_DAMAGED.kind:
-        other = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
-        return ('mkdir ' + other, 'mv %s* %s' % (_quoted(path), other),
+        target = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
+        return ('mkdir ' + target, 'mv %s* %s' % (_quoted(path), target),
                 RESTART, commands.SYNC)
     is_denied = exc.failure.observation.endswith(os.strerror(errno.EACCES))
     if exc.failure.kind != causes.FILE.kind or not is_denied or (
@@ -126,7 +127,7 @@ def ownership(deployment: checks.Deployment) -> checks.Findings:
     """Check that the journal does not belong to another nova."""
     if deployment.journal is None:
         return checks.skipped(NO_JOURNAL)
-    # The command in the step of its error is not to be copied unread.
+    # Its error has a step whose command is not to be copied unread.
     nova_identity.check(
         deployment.journal.database, deployment.source.cell_mappings,
         deployment.source.aggregates)
@@ -135,7 +136,7 @@ def ownership(deployment: checks.Deployment) -> checks.Findings:
 
 def unrelated(deployment: checks.Deployment) -> str:
     """Return why the journal shows nothing of this nova's agents, if so."""
-    # Other checks report another error; the journal can be shown nevertheless.
+    # Any other error, which other checks report, tells nothing of the owner.
     error = exceptions.failure_of(lambda: ownership(deployment))
     return ('the journal belongs to another nova'
             if isinstance(error, exceptions.WrongNova) else '')
@@ -168,12 +169,12 @@ def agent(deployment: checks.Deployment) -> checks.Findings:
                 '%g seconds, and it lasts %g seconds.'
                 % (row.host, LONGEST_WATCH, row.seconds))
     else:
-        other = next(other for other in lease.NAMES if other != mode)
-        leader = lease.read(database, other)
-        if leader and leader.holder and _renewal(database, other, leader):
+        [other_mode] = lease.NAMES.keys() - {mode}
+        leader = lease.read(database, other_mode)
+        if leader and leader.holder and _renewal(database, other_mode, leader):
             return checks.warning(
                 'No agent leads in mode %s; the agent on %s leads in mode %s.'
-                % (mode, leader.host, other))
+                % (mode, leader.host, other_mode))
     if row is None:
         return checks.warning(
             'No agent has ever used this journal in mode %s. Start one with '
@@ -231,10 +232,10 @@ def agreement(deployment: checks.Deployment) -> checks.Findings:
 
 def backlog(deployment: checks.Deployment) -> checks.Findings:
     """Check that no operation has been pending for too long."""
-    journal = deployment.journal
-    if journal is None:
+    if deployment.journal is None:
         return checks.skipped(NO_JOURNAL)
-    rows = [row for row in journal.rows.all() if row.mirrored_at is None]
+    rows = [row for row in deployment.journal.rows.all()
+            if row.mirrored_at is None]
     if not rows:
         return checks.good('No operation is pending.')
     # By the clock of the host that wrote the row, which may differ a little.

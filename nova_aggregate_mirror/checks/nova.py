@@ -68,7 +68,7 @@ def galera(deployment: checks.Deployment) -> checks.Findings:
     if nodes < 2:
         return checks.skipped('nova\'s API database is no Galera cluster')
     cluster = 'Nova\'s API database is a Galera cluster of %d nodes' % nodes
-    # A value that is set is a decision.
+    # An operator who has set a value has decided.
     unset = [] if sync_wait & READS else [
         section for section in ('api_database', 'database')
         if deployment.conf[section].mysql_wsrep_sync_wait is None]
@@ -88,27 +88,21 @@ def galera(deployment: checks.Deployment) -> checks.Findings:
 def hook(deployment: checks.Deployment) -> checks.Findings:
     """Check that nova-api loads the hooks, and that nova is supported."""
     release = metadata.version('nova')
-    try:
-        attach.check_nova()
-    except exceptions.UnexpectedNova as exc:
+    if error := exceptions.failure_of(attach.check_nova):
         return checks.failure(
             'Nova %s is not supported by this release, and mirrors host '
             'aggregates itself, best effort: %s. In nova-api\'s environment, '
-            'run:' % (release, exc), checks.UPGRADE)
-    try:
-        # The check of the credentials reports those that are missing.
-        with contextlib.suppress(exceptions.MissingCredentials):
-            attach.load(deployment.conf)
-    except exceptions.MirrorError as exc:
+            'run:' % (release, error), checks.UPGRADE)
+    error = exceptions.failure_of(lambda: attach.load(deployment.conf))
+    # The check of the credentials reports those that are missing.
+    if error and not isinstance(error, exceptions.MissingCredentials):
         return checks.failure(
             '%s. Until this is corrected, nova mirrors host aggregates '
-            'itself, best effort. The default is:' % exc, *MIRROR_HOOK)
-    try:
-        host_states.check_nova()
-    except exceptions.UnexpectedNova as exc:
+            'itself, best effort. The default is:' % error, *MIRROR_HOOK)
+    if error := exceptions.failure_of(host_states.check_nova):
         return checks.warning(
             'Nova %s is supported, except for "scheduling explain": %s. In '
-            'nova-scheduler\'s environment, run:' % (release, exc),
+            'nova-scheduler\'s environment, run:' % (release, error),
             checks.UPGRADE)
     observes = nova_aggregate_mirror.conf.observes(deployment.conf)
     return checks.good('Nova %s is supported%s.' % (
@@ -116,18 +110,13 @@ def hook(deployment: checks.Deployment) -> checks.Findings:
         if observes else ''))
 
 
-def unfiltered(deployment: checks.Deployment) -> str:
-    """Return why no request is filtered; empty if requests are."""
-    return '' if filter_table.configured(deployment.conf) else (
-        'no request filter is configured')
-
-
 def filters(deployment: checks.Deployment) -> checks.Findings:
     """Check that request filters and host filters exist and are paired."""
     conf = deployment.conf
     names = filter_table.configured(conf)
-    findings = [*_filter_plugins(conf, names), *_host_filters(conf, names),
-                *_addresses(conf, names)]
+    findings = _filter_plugins(conf, names) + _host_filters(conf, names)
+    if SEGMENT_ADDRESSES in names:
+        findings += _addresses(conf, names)
     if names and not findings:
         return checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))
     return findings
@@ -141,13 +130,14 @@ def _outside_segments(call: errors.Call, answer: Any) -> frozenset[str]:
 
 def sharing(deployment: checks.Deployment) -> checks.Findings:
     """Check that no sharing provider is outside of a requested aggregate."""
-    placement, outside = deployment.client, []
+    placement = deployment.client
+    outside: list[str] = []
     # Placement requires every provider of a candidate in the aggregate.
     aggregates = frozenset(deployment.source.aggregates())
     path = '/resource_providers?required=' + client.SHARING
     # A segment may have no aggregate but its own.
     for provider in placement.read(path, _outside_segments):
-        # It may have been deleted since it was listed.
+        # A provider may have been deleted since it was listed.
         with contextlib.suppress(exceptions.ProviderNotFound):
             if not aggregates <= placement.get(provider).aggregates:
                 outside.append(provider)
@@ -167,20 +157,20 @@ def sharing(deployment: checks.Deployment) -> checks.Findings:
 
 def segments(deployment: checks.Deployment) -> checks.Findings:
     """Check that neutron shows subnets of all segments with aggregates."""
-    # It omits those of other projects from its answer to a user without the
-    # role ``admin``, which nova takes for networks without segments.
+    # From a user without the role ``admin`` neutron hides subnets of other
+    # projects; nova takes their networks for networks without segments.
     conf = deployment.conf
     prefix = SEGMENT % ''
     uuids = sorted(name.removeprefix(prefix)
                    for name in deployment.aggregates.names.values()
                    if name.startswith(prefix))
+    if not uuids:
+        return checks.skipped('no segment has an aggregate in nova')
     reader, hidden = resources.Networks(conf), set(uuids)
     for start in range(0, len(uuids), BATCH):
         with deadline.within(conf.aggregate_mirror.inline_timeout):
             hidden -= {subnet.segment for subnet in reader.subnets(
                 segment_id=uuids[start:start + BATCH])}
-    if not uuids:
-        return checks.skipped('no segment has an aggregate in nova')
     if not hidden:
         return []
     return checks.warning(
@@ -231,8 +221,6 @@ def _addresses(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
     """Check what the request filter for free addresses needs."""
     enabled = conf.filter_scheduler.enabled_filters
     findings: checks.Findings = []
-    if SEGMENT_ADDRESSES not in names:
-        return findings
     if COUNTER not in enabled:
         findings += checks.warning(
             'Of several servers that are requested together, more may be '
@@ -256,7 +244,7 @@ def _host_filters(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
         'nova.scheduler.filters.HostFilterHandler')
     classes = set(own)
     for path in available:
-        # The package's include nova's, and calling them changes nova.
+        # Calling this package's function would add request filters to nova.
         nova_path = NOVA_FILTERS if path == filter_table.ALL_FILTERS else path
         try:
             classes.update(host_filter.__name__ for host_filter
@@ -266,8 +254,8 @@ def _host_filters(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
                 'available_filters names %s, which cannot be used: %s. '
                 'Correct it.' % (path, rehearsal.reason(exc)))
     not_found = [name for name in enabled if name not in classes]
-    needed = names or not own.isdisjoint(enabled)
-    if needed and filter_table.ALL_FILTERS not in available:
+    needs_own = names or not own.isdisjoint(enabled)
+    if needs_own and filter_table.ALL_FILTERS not in available:
         text = ('nova-scheduler has neither the request filters nor %s and %s'
                 % (GUARD, COUNTER))
     elif not_found:

@@ -41,13 +41,9 @@ from nova_aggregate_mirror.source import database
 PATIENCE = 15.0
 """Seconds for an answer: a diagnosis tells a slow party from a silent one."""
 EXAMPLE = {
-    'auth_type': 'password',
-    'auth_url': 'https://keystone.example.org/v3',
-    'username': '%(group)s',
-    'password': 'PASSWORD',
-    'project_name': 'service',
-    'user_domain_name': 'Default',
-    'project_domain_name': 'Default'}
+    'auth_type': 'password', 'auth_url': 'https://keystone.example.org/v3',
+    'username': '%(group)s', 'password': 'PASSWORD', 'project_name': 'service',
+    'user_domain_name': 'Default', 'project_domain_name': 'Default'}
 SLOW = (('A token, the catalog and placement\'s answer', 'keystone'),
         ('Placement\'s answer', 'placement'))
 """What two requests take time for, and who is slow if only one of them is."""
@@ -82,41 +78,40 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         return []
     except exceptions.MissingCredentials as exc:
         names = [*exc.options] or ['auth_type']
-        # Without an option that is missing, it says what its value is.
+        # Without a missing option, the error says what auth_type is.
         reason = exc.failure.observation if exc.options else str(exc)
     if 'auth_type' in names:
         # It is unknown which of the other options are used.
-        done = {name: value.strip() for _file, group_name, name, value
-                in option_values.entries(conf) if group_name == section}
+        values = {name: value.strip() for _file, group_name, name, value
+                  in option_values.entries(conf) if group_name == section}
         names = [name for name in EXAMPLE
-                 if name == 'auth_type' or not done.get(name)]
-    report, consequence = checks.failure, CONSEQUENCES[group][1]
-    if conf.aggregate_mirror.missing_credentials != 'fail':
-        report, consequence = checks.warning, (
-            '%s, and from version 2 of this package on %s'
-            % CONSEQUENCES[group])
-    return report('%s: %s. Set:' % (reason, consequence),
-                  *_examples(conf, group, names))
+                 if name == 'auth_type' or not values.get(name)]
+    now, later = CONSEQUENCES[group]
+    lines = _examples(conf, group, names)
+    if conf.aggregate_mirror.missing_credentials == 'fail':
+        return checks.failure('%s: %s. Set:' % (reason, later), *lines)
+    return checks.warning(
+        '%s: %s, and from version 2 of this package on %s. Set:'
+        % (reason, now, later), *lines)
 
 
 def endpoint(deployment: checks.Deployment) -> checks.Findings:
     """Check that placement answers, with the microversion of our requests."""
     conf, placement = deployment.conf, deployment.client
-    answers: list[tuple[str, str]] = []
     slow = ''
     for what, party in SLOW:
         began = time.monotonic()
-        findings = _send(conf, 'placement', lambda: answers.append(
-            placement.read('/', _versions, version='1.0')))
-        if findings:
-            return findings
+        try:
+            with deadline.within(PATIENCE):
+                oldest, newest = placement.read('/', _versions, version='1.0')
+        except exceptions.MirrorError as exc:
+            return checks.failed(exc, *_lines(conf, 'placement', exc))
         waited = time.monotonic() - began
         if waited > conf.aggregate_mirror.inline_timeout:
             slow = ('%s took %.1f s, and a request to nova-api waits for all '
                     'parties together %g s: see the log of %s.' % (
                         what, waited, conf.aggregate_mirror.inline_timeout,
                         party))
-    oldest, newest = answers[0]
     text = 'Placement has microversions %s to %s' % (oldest, newest)
     first, needed, last = map(versionutils.convert_version_to_tuple, (
         oldest, client.MICROVERSION, newest))
@@ -160,7 +155,7 @@ def rights(deployment: checks.Deployment) -> checks.Findings:
 def neutron(deployment: checks.Deployment) -> checks.Findings:
     """Check that neutron answers to the credentials of [neutron]."""
     conf = deployment.conf
-    # There may be no segments to ask for.
+    # A random ID: neutron may have no subnet to ask for.
     return _credentials(conf, 'neutron') or _send(
         conf, 'neutron', lambda: resources.Networks(conf).subnets(
             id=[uuidutils.generate_uuid()]))
@@ -193,12 +188,12 @@ def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
     options = conf[group]
     interfaces = options.valid_interfaces or ['public']
 
-    def right(endpoint: tuple[str, str]) -> tuple[bool, bool]:
+    def similarity(endpoint: tuple[str, str]) -> tuple[bool, bool]:
         region, interface = endpoint
         return region == options.region_name, interface in interfaces
 
-    # Of the endpoints, one with most that is right; the region counts more.
-    region, interface = max(error.offered, key=right)
+    # The same region counts more than an interface that is valid.
+    region, interface = max(error.offered, key=similarity)
     lines = ['[%s]' % group]
     if options.region_name and options.region_name != region:
         lines.append('region_name = %s' % region)

@@ -14,6 +14,7 @@ from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import option_values
+from nova_aggregate_mirror.scheduler import filter_table
 
 DATABASE = 'Nova\'s API database'
 JOURNAL = 'Journal of this nova'
@@ -28,8 +29,6 @@ def _unset(option: str) -> abc.Callable[[checks.Deployment], str]:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """An entry of the list."""
-
     name: str
     find: abc.Callable[[checks.Deployment], checks.Findings]
     needs: tuple[str, ...] = ()
@@ -65,8 +64,7 @@ CHECKS = (
     Check('Agent', journal.agent, ('Journal',), journal.unrelated),
     Check('Modes', journal.agreement, ('Journal',), journal.unrelated),
     Check('Backlog', journal.backlog, ('Journal',)),
-    Check('Drift', placement.drift,
-          (DATABASE, JOURNAL, 'Placement rights')),
+    Check('Drift', placement.drift, (DATABASE, JOURNAL, 'Placement rights')),
     # What the metadata of aggregates means to nova.
     Check('Availability zones', aggregate_metadata.zones, (DATABASE,)),
     Check('Allocation ratios', aggregate_metadata.ratios, (DATABASE,)),
@@ -76,8 +74,9 @@ CHECKS = (
     Check('Aggregate metadata', aggregate_metadata.unread_keys, (DATABASE,)),
     # What the request filters need.
     Check('Request filters', nova.filters),
-    Check('Sharing providers', nova.sharing,
-          (DATABASE, 'Placement rights'), nova.unfiltered))
+    Check('Sharing providers', nova.sharing, (DATABASE, 'Placement rights'),
+          lambda deployment: '' if filter_table.configured(deployment.conf)
+          else 'no request filter is configured'))
 
 
 class Result(upgradecheck.Result):
@@ -109,7 +108,7 @@ def run(deployment: checks.Deployment, rows: abc.Iterable[Check] = CHECKS
         if results[check.name].code != checks.Code.SUCCESS:
             causes[check.name] = cause or check.name
     if skipped:
-        # A row each would claim that they were checked.
+        # One row for all: a row each would claim that they were checked.
         results[NOT_APPLICABLE] = Result(skipped)
     return results
 
