@@ -22,7 +22,6 @@ from nova_aggregate_mirror.agent import metrics
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.reconcile import associations
@@ -200,7 +199,7 @@ class Drain:
         """Mirror what is due; return whether to go on at once."""
         if self._is_suspended and not self._probe():
             return False
-        locks, has_progress = lock_waits.RowLocks(), False
+        locks, has_progress = reconciler.RowLocks(), False
         for ids, is_alone in self._batches():
             if not ids:
                 continue
@@ -276,7 +275,7 @@ class Drain:
                     probes[cell] = min(probes.get(cell, candidate), candidate)
         return list(dict.fromkeys(id for _due, id in probes.values()))
 
-    def _mirror(self, ids: list[str], locks: lock_waits.RowLocks,
+    def _mirror(self, ids: list[str], locks: reconciler.RowLocks,
                 is_alone: bool) -> bool:
         """Mirror rows, and let those wait that stay in the journal.
 
@@ -345,7 +344,7 @@ class Drain:
         age = self._now() - row.first_seen
         return row.brief.running and age < self._max_call_age
 
-    def _settle(self, row: journal.Row, locks: lock_waits.RowLocks) -> None:
+    def _settle(self, row: journal.Row, locks: reconciler.RowLocks) -> None:
         """Forget a row that is in sync, or let it wait."""
         known, now = self._known[row.id], self._now()
         self._unwritten.clear()
@@ -397,7 +396,7 @@ class Drain:
                 self._pauses[cell].extend(now)
 
     def _handle_errors(self, errors: dict[journal.Row, exceptions.MirrorError],
-                       waiting: set[journal.Dirty], locks: lock_waits.RowLocks,
+                       waiting: set[journal.Dirty], locks: reconciler.RowLocks,
                        start: float, is_alone: bool) -> None:
         """Record why rows are not in sync, and let them wait.
 

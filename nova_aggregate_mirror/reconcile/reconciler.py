@@ -8,11 +8,14 @@ import math
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 
 Mode = provider_writes.Mode
+Statement = abc.Callable[[list[str]], object]
+"""A function that writes to the journal rows with these IDs."""
+MOST_TIMEOUTS = 3
+"""Waits for locks that time out in one step before it skips the rest."""
 
 
 class Reconciler(provider_writes.Context):
@@ -46,16 +49,62 @@ class Reconciler(provider_writes.Context):
         return result
 
 
+class RowLocks:
+    """Writes of one step to many rows; a locked row is only its own failure.
+
+    A server keeps the locks of a client that lost its power for hours. If a
+    statement about many rows waits in vain, each is written by itself.
+    """
+
+    def __init__(self) -> None:
+        self.locked: dict[str, exceptions.JournalLocked] = {}
+        """Rows that could not be written, to the reason."""
+        self.waited: set[str] = set()
+        """Those whose own transaction waited in vain for the lock."""
+        self._waits_left = MOST_TIMEOUTS
+        self._last_error: exceptions.JournalLocked | None = None
+
+    def write(self, statement: Statement, rows: abc.Iterable[str]) -> None:
+        """Write to rows; add to ``locked`` what is locked or was not tried.
+
+        :param rows: IDs, in the order in which single rows are written
+        """
+        ids = [row for row in rows if row not in self.locked]
+        error = self._attempt(statement, ids) if ids else None
+        if error is None:
+            return
+        for row in ids:
+            if len(ids) > 1:  # A single row has just been tried by itself.
+                error = self._attempt(statement, [row])
+            if error:
+                self.locked[row] = error
+
+    def _attempt(self, statement: Statement, ids: list[str]
+                 ) -> exceptions.JournalLocked | None:
+        """Write while waits are left; return the error of a wait in vain."""
+        if not self._waits_left:
+            return self._last_error
+        try:
+            statement(ids)
+        except exceptions.JournalLocked as exc:
+            self._waits_left -= 1
+            self._last_error = exc
+            if len(ids) == 1:  # Any of several rows may be the locked one.
+                self.waited.update(ids)
+            return exc
+        return None
+
+
 def drain(mirror: Reconciler, rows: abc.Collection[journal.Row],
-          locks: lock_waits.RowLocks | None = None,
-          patience: float = math.inf) -> outcome.Outcome:
+          locks: RowLocks | None = None, patience: float = math.inf
+          ) -> outcome.Outcome:
     """Converge the hosts of these rows; close the rows handed over.
 
     The row of an operation that may still run is converged and kept.
 
     :param patience: see ``provider_writes.Mode``
     """
-    locks = locks or lock_waits.RowLocks()
+    locks = locks or RowLocks()
     running = [row for row in rows if row.running]
     handed_over = [row for row in rows if not row.running]
     result = mirror.converge((row.dirty for row in handed_over),
@@ -82,8 +131,7 @@ def drain(mirror: Reconciler, rows: abc.Collection[journal.Row],
 
 
 def _write_in_sync(result: outcome.Outcome, rows: abc.Iterable[journal.Row],
-                   locks: lock_waits.RowLocks,
-                   statement: abc.Callable[[list[str]], object]) -> None:
+                   locks: RowLocks, statement: Statement) -> None:
     """Write to those of the rows that are in sync.
 
     If that fails, none of them is known to be, so that each is tried again.

@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.reconcile import reconciler
 from tests import databases
 from tests.functional import test_journal_databases
@@ -75,7 +74,7 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.lost = 0
         self.clock += seconds
         self.drain.step()
-        self.assertLessEqual(self.lost, lock_waits.MOST_TIMEOUTS)
+        self.assertLessEqual(self.lost, reconciler.MOST_TIMEOUTS)
         return sorted(row.dirty.host for row in self.rows.all())
 
     def mirrored(self) -> int:

@@ -8,9 +8,9 @@ import fixtures
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 
 REFUSED = case.REFUSED
@@ -122,7 +122,7 @@ class TestDrain(case.AgentTest):
     def test_failure_of_a_row_that_was_locked_before(self):
         """It is logged once, though no batch with new rows had this row."""
         rows = {self.hand_over(host).id: host
-                for host in ['h1', 'h2'] * lock_waits.MOST_TIMEOUTS}
+                for host in ['h1', 'h2'] * reconciler.MOST_TIMEOUTS}
         with fixtures.MockPatchObject(
                 self.journal.rows, 'close',
                 side_effect=exceptions.JournalLocked('locked')):

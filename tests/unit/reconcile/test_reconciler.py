@@ -4,14 +4,14 @@
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import lock_waits
+from nova_aggregate_mirror.reconcile import reconciler
 
 
 class TestRowLocks(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.locks = lock_waits.RowLocks()
+        self.locks = reconciler.RowLocks()
         self.waits = []
 
     def wait(self, ids):
@@ -25,6 +25,6 @@ class TestRowLocks(testtools.TestCase):
         self.locks.write(self.wait, first)
         self.assertEqual([first, ['a'], ['b']], self.waits)
         self.locks.write(self.wait, later)
-        self.assertEqual(lock_waits.MOST_TIMEOUTS, len(self.waits))
+        self.assertEqual(reconciler.MOST_TIMEOUTS, len(self.waits))
         self.assertEqual({*first, *later}, self.locks.locked.keys())
         self.assertEqual({'a', 'b'}, self.locks.waited)
