@@ -19,8 +19,8 @@ flavor_extra_specs = statements.table('flavor_extra_specs', key=sa.String)
 _METADATA, _MEMBER = statements.METADATA, statements.MEMBER
 _MEMBERS = sa.select(_MEMBER.aggregate_id, _MEMBER.host, _MEMBER.created_at)
 _CHANGED = sa.func.coalesce(_METADATA.updated_at, _METADATA.created_at)
-_VALUES = sa.select(_METADATA.aggregate_id, _METADATA.key, _METADATA.value,
-                    _CHANGED.label('changed_at'))
+_DATED_VALUES = sa.select(_METADATA.aggregate_id, _METADATA.key,
+                          _METADATA.value, _CHANGED.label('changed_at'))
 _EXTRA_SPECS = sa.select(flavor_extra_specs.c.key)
 
 Matching = tuple[
@@ -74,7 +74,7 @@ def read_all(database: connections.Pool | None = None,
 
     :param hosts: hosts whose aggregates to read; all by default
     """
-    statement = _MEMBERS if hosts is None else _MEMBERS.where(
+    memberships = _MEMBERS if hosts is None else _MEMBERS.where(
         _MEMBER.host.in_(sorted(hosts)))
     with (database or connections.api_database()).reading() as api:
         rows = api.execute(statements.AGGREGATES).all()
@@ -82,13 +82,13 @@ def read_all(database: connections.Pool | None = None,
                 for row in rows}
         names = {keys[row.id]: row.name or source.UNNAMED for row in rows}
         members: dict[str, dict[str, keyed_aggregates.Since]] = {}
-        for row in api.execute(statement):
+        for row in api.execute(memberships):
             if row.aggregate_id in keys and row.host:
                 members.setdefault(row.host, {})[keys[row.aggregate_id]] = (
                     dates.epoch(row.created_at))
         metadata: dict[str, dict[str, str]] = {key: {} for key in names}
         changed: dict[tuple[str, str], keyed_aggregates.Since] = {}
-        for row in api.execute(_VALUES):
+        for row in api.execute(_DATED_VALUES):
             if row.aggregate_id in keys:
                 aggregate = keys[row.aggregate_id]
                 metadata[aggregate][row.key] = row.value
@@ -103,7 +103,7 @@ def extra_specs() -> frozenset[str]:
 
 
 def _patterns(texts: abc.Iterable[str]) -> dict[str, str]:
-    """Map parameters to patterns of LIKE; wildcards in a text match more."""
+    """Name patterns of LIKE as parameters; a wildcard in one matches more."""
     comparable = sorted({_comparable(text) for text in texts})
     return {'text%d' % number: '%%%s%%' % text
             for number, text in enumerate(comparable)}
@@ -117,40 +117,40 @@ def _comparable(text: str) -> str:
 
 # Building a statement takes longer than executing it; the keys are few.
 @functools.lru_cache(maxsize=256)
-def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
+def _statement(keys: Keys, paired: Keys, parameters: tuple[str, ...]) -> Any:
     values = statements.VALUES.add_columns(sa.null(), sa.null()).where(
         _one_of(_METADATA.key, keys))
-    if not texts:
+    if not parameters:
         return values
-    # Apart, because only names have to be the same on both sides of a pair.
+    # Two statements: both aggregates of a pair must have the same key of the
+    # names, but may have different keys with a prefix.
     kinds = Keys(names=paired.names), Keys(prefixes=paired.prefixes)
-    pairs = [_pairs(kind, texts) for kind in kinds if kind]
+    pairs = [_pairs(kind, parameters) for kind in kinds if kind]
     return sa.union_all(values, *pairs)
 
 
 def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
     """Select pairs of aggregates that share a host, and one of the keys."""
-    # The value of one of them is like a parameter. The join starts at these
-    # few aggregates: most hosts are not in any of them.
+    # The value of the first is like a parameter. The join starts at these few
+    # aggregates, which ``VALUES`` has: most hosts are not in any of them.
+    first, first_member = statements.AGGREGATE, _MEMBER
     other = statements.aggregates.alias()
-    shared = statements.aggregate_metadata.alias()
-    member = statements.aggregate_hosts.alias()
-    # Of names, both have the same; of prefixes, any of them.
-    same = (shared.c.key == _METADATA.key if keys.names
-            else _one_of(shared.c.key, keys))
-    # Key and value are only in the other statement of the union.
-    aggregate = statements.AGGREGATE
+    other_member = statements.aggregate_hosts.alias()
+    other_metadata = statements.aggregate_metadata.alias()
+    key = other_metadata.c.key
+    has_key = key == _METADATA.key if keys.names else _one_of(key, keys)
+    # A row has the other aggregate in place of a key and its value.
     pairs = statements.VALUES.with_only_columns(
-        aggregate.id, aggregate.uuid, sa.null(), sa.null(), other.c.id,
-        other.c.uuid).distinct()
+        first.id, first.uuid, sa.null(), sa.null(), other.c.id, other.c.uuid
+    ).distinct()
     pairs = pairs.join(
-        statements.aggregate_hosts, _MEMBER.aggregate_id == aggregate.id)
-    pairs = pairs.join(
-        member, sa.and_(member.c.host == _MEMBER.host,
-                        member.c.aggregate_id != _MEMBER.aggregate_id))
-    pairs = pairs.join(
-        shared, sa.and_(shared.c.aggregate_id == member.c.aggregate_id, same))
-    pairs = pairs.join(other, other.c.id == member.c.aggregate_id)
+        statements.aggregate_hosts, first_member.aggregate_id == first.id)
+    pairs = pairs.join(other_member, sa.and_(
+        other_member.c.host == first_member.host,
+        other_member.c.aggregate_id != first_member.aggregate_id))
+    pairs = pairs.join(other_metadata, sa.and_(
+        other_metadata.c.aggregate_id == other_member.c.aggregate_id, has_key))
+    pairs = pairs.join(other, other.c.id == other_member.c.aggregate_id)
     # An unescaped underscore or percent sign only matches more.
     matches = map(_METADATA.value.like, map(sa.bindparam, parameters))
     return pairs.where(_one_of(_METADATA.key, keys), sa.or_(*matches))
