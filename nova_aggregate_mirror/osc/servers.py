@@ -51,12 +51,12 @@ class ListServers(command.Lister):
             parsed_args.hosts,
             self.clients.project(parsed_args.project or ''))))
         # Nova-api leaves out the servers of a cell that is down.
-        down = nova.hosts_down()
+        silent = api.silent_hosts(nova.services())
         if parsed_args.hosts:
-            down &= frozenset(parsed_args.hosts)
+            silent &= frozenset(parsed_args.hosts)
         troubles = problems.of_cells(
-            api.cells_of(down), 'their servers are not audited')
-        if not down:
+            api.cells_of(silent), 'their servers are not audited')
+        if not silent:
             members = [aggregate.hosts for aggregate in aggregates]
             troubles = lookup.unknown_names(
                 parsed_args.zone or '', zone_audit.zones, parsed_args.hosts,

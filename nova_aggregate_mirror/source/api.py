@@ -13,8 +13,6 @@ import dataclasses
 from typing import Any
 from typing import TypeVar
 
-from oslo_utils import uuidutils
-
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
@@ -62,7 +60,7 @@ class Api:
                 parse: abc.Callable[[errors.Call, dict[str, Any]], T],
                 microversion: str = MICROVERSION,
                 step: str = '') -> list[T]:
-        """Read a list.
+        """Read a list; return what ``parse`` makes of each entry.
 
         :param parse: called with the call, for errors, and each entry
         :param step: the next step if nova does not have the microversion
@@ -104,7 +102,7 @@ class Api:
                     'service_type': 'compute', 'interface': self.interface,
                     'region_name': self.region_name},
                 headers={'Accept': 'application/json'}, **options)
-            # A status may have a page of a proxy.
+            # The body of an error may be a proxy's HTML page, not JSON.
             with contextlib.suppress(ValueError):
                 body = response.json()
         call = dataclasses.replace(call, url=response.url or '')
@@ -156,6 +154,7 @@ class ApiSource:
     def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
              aggregates: abc.Iterable[str] = (),
              down: source.Down | None = None) -> source.Nova:
+        """See ``Source``; nova-api skips cells that are ``down`` by itself."""
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         requested = frozenset(aggregates)
         rows = self._nodes()
@@ -163,31 +162,29 @@ class ApiSource:
         named = nodes | {row.node for row in rows if row.host in hosts}
         rows = [row for row in rows if row.node in named]
         listed_hosts = frozenset(row.host for row in rows)
-        gone = nodes - {row.node for row in rows}
-        hidden: frozenset[str] = frozenset()
-        if gone or not hosts <= listed_hosts:
-            hidden = self.hosts_down()
-        # A node that is not listed may be of any hidden host.
-        down_hosts = hidden if gone else hidden & hosts
+        unlisted_nodes = nodes - {row.node for row in rows}
+        silent = frozenset[str]()
+        if unlisted_nodes or not hosts <= listed_hosts:
+            silent = silent_hosts(self.services())
+        if not unlisted_nodes:
+            # Otherwise any silent host may have these nodes.
+            silent &= hosts
         related = hosts | listed_hosts
-        listed = [aggregate for aggregate in self.all_aggregates()
-                  if aggregate.hosts & related or aggregate.uuid in requested]
-        nova = _nova(listed, rows, down_hosts, gone)
-        members = {host: memberships for host, memberships
-                   in nova.members.items() if host in related}
-        hosts_down = {host: cells for host, cells in nova.hosts_down.items()
-                      if host in hosts}
-        return dataclasses.replace(
-            nova, members=members, hosts_down=hosts_down)
+        listed = [
+            dataclasses.replace(aggregate, hosts=aggregate.hosts & related)
+            for aggregate in self.all_aggregates()
+            if aggregate.hosts & related or aggregate.uuid in requested]
+        return _nova(listed, rows, silent, unlisted_nodes)
 
     def read_all(self) -> source.Nova:
         rows = self._nodes()
         # Read after the nodes, to detect a cell that goes down meanwhile.
         services = self.services()
-        down = _down(services)
-        nova = _nova(self.all_aggregates(), rows, down)
+        silent = silent_hosts(services)
+        nova = _nova(self.all_aggregates(), rows, silent)
         hosts = frozenset(service.host for service in services)
-        return dataclasses.replace(nova, unlisted=hosts - down - nova.hosts())
+        return dataclasses.replace(
+            nova, unlisted=hosts - silent - nova.hosts())
 
     def _nodes(self) -> list[source.NodeRow]:
         """Read every compute node that nova-api lists, with its host."""
@@ -204,21 +201,21 @@ class ApiSource:
                 page = self._api.entries(
                     '/os-hypervisors/detail' + marker, 'hypervisors', _node)
             except exceptions.NovaUnavailable as exc:
-                down: frozenset[str] = frozenset()
+                silent = frozenset[str]()
                 with contextlib.suppress(exceptions.MirrorError):
-                    down = self.hosts_down()
-                if not down:
+                    silent = silent_hosts(self.services())
+                if not silent:
                     raise
                 raise exceptions.NovaUnavailable.again(dataclasses.replace(
                     exc.failure, consequence='it lists no compute nodes while '
                     'a cell is down, and reports status UNKNOWN for %s'
-                    % plurals.some(down))) from exc
+                    % plurals.some(silent))) from exc
             # Nova-api omits nodes without a service, so a page may be short
             # or lack a link to the next. The last one has no further node.
             if nodes.issuperset(page):
                 return nodes
             nodes.update(page)
-            markers = [node for node, *_names in page if uuids.is_uuid(node)]
+            markers = [node for node, *_others in page if uuids.is_uuid(node)]
             if not markers:
                 raise exceptions.NovaUnavailable(
                     'lists a page of compute nodes without a UUID, after '
@@ -229,10 +226,6 @@ class ApiSource:
         return {uuids.canonical(node): name
                 for node, _host, name in self._hypervisors()
                 if name and uuids.canonical(node) in nodes}
-
-    def hosts_down(self) -> frozenset[str]:
-        """Read the hosts of cells that do not answer nova-api."""
-        return _down(self.services())
 
     def hosts(self) -> frozenset[str]:
         """Read the hosts with nova-compute, also of cells that are down."""
@@ -246,41 +239,44 @@ class ApiSource:
         self._api.update('/os-services/' + service.id, {'status': 'enabled'})
 
 
-def _down(services: abc.Iterable[ListedService]) -> frozenset[str]:
+def silent_hosts(services: abc.Iterable[ListedService]) -> frozenset[str]:
+    """Return the hosts of cells that do not answer nova-api."""
     return frozenset(service.host for service in services
                      if service.status == UNKNOWN)
 
 
 def cells_of(hosts: frozenset[str]) -> source.Down:
-    """Return the cells of hosts with unknown status, as if they were one."""
+    """Return the cells of hosts with unknown status, as if they were one.
+
+    It is named by the hosts: messages put "cell" before "of hosts NAMES".
+    """
     if not hosts:
         return {}
-    noun, names = 'hosts' if len(hosts) > 1 else 'host', plurals.some(hosts)
-    return {'of %s %s' % (noun, names): _silence(causes.STATUS_UNKNOWN, names)}
-
-
-def _silence(cause: causes.Cause, names: str) -> exceptions.Failure:
-    return exceptions.CellUnavailable.of(
-        cause.with_detail(names), PARTY).failure
+    names = plurals.some(hosts)
+    noun = 'hosts' if len(hosts) > 1 else 'host'
+    return {'of %s %s' % (noun, names): exceptions.CellUnavailable.of(
+        causes.STATUS_UNKNOWN.with_detail(names), PARTY).failure}
 
 
 def _nova(aggregates: abc.Iterable[ListedAggregate],
-          rows: abc.Iterable[source.NodeRow], down: frozenset[str],
-          gone: frozenset[str] = frozenset()) -> source.Nova:
-    """Build nova's state; ``down`` are hosts, ``gone`` unlisted nodes."""
+          rows: abc.Iterable[source.NodeRow], silent: frozenset[str],
+          unlisted_nodes: frozenset[str] = frozenset()) -> source.Nova:
     # Each node that is listed counts: mappings and cells are not shown.
     nova = node_locations.locate(
         rows, {}, complete=True, nova=_collected(aggregates))
-    members, cells_down = nova.members, {**cells_of(down)}
-    hosts_down = dict.fromkeys(members.keys() & down, frozenset(cells_down))
-    if gone:
+    cells_down = {**cells_of(silent)}
+    hosts_down = dict.fromkeys(
+        nova.members.keys() & silent, frozenset(cells_down))
+    if unlisted_nodes:
         # They are deleted, or in a cell that the API does not name.
-        cells_down['unknown'] = _silence(causes.UNLISTED, plurals.some(gone))
+        cells_down['unknown'] = exceptions.CellUnavailable.of(
+            causes.UNLISTED.with_detail(plurals.some(unlisted_nodes)), PARTY
+        ).failure
     return dataclasses.replace(
         # Obstacles are looked up for hosts without a node only.
-        nova, obstacles=dict.fromkeys(members, UNLISTED),
-        unknown=dict.fromkeys(gone, frozenset()), cells_down=cells_down,
-        hosts_down=hosts_down)
+        nova, obstacles=dict.fromkeys(nova.members, UNLISTED),
+        unknown=dict.fromkeys(unlisted_nodes, frozenset()),
+        cells_down=cells_down, hosts_down=hosts_down)
 
 
 def _collected(aggregates: abc.Iterable[ListedAggregate]) -> source.Nova:
@@ -321,7 +317,7 @@ def _service(call: errors.Call, entry: dict[str, Any]) -> ListedService:
 
 def uuid(call: errors.Call, entry: dict[str, Any], key: str) -> str:
     value = entry.get(key)
-    if not isinstance(value, str) or not uuidutils.is_uuid_like(value):
+    if not isinstance(value, str) or not uuids.is_uuid(value):
         raise call.malformed('an entry whose %s is not a UUID' % key)
     return value
 
@@ -353,7 +349,7 @@ def _refusal(call: errors.Call, response: Any, body: Any, step: str
     messages = [
         error['message'] for error in details
         if isinstance(error, dict) and isinstance(error.get('message'), str)]
-    # What nova itself does not find is not at another address.
-    is_absent = isinstance(body, dict) and 'itemNotFound' in body
+    # Any other 404 is that of a wrong address.
+    is_gone = isinstance(body, dict) and 'itemNotFound' in body
     return errors.unexpected(call, response, ' '.join(messages),
-                             cause=GONE if is_absent else None)
+                             cause=GONE if is_gone else None)

@@ -25,7 +25,7 @@ class TestTable(testtools.TestCase):
                 zone, number, 'aggregate %d' % number, frozenset(hosts), zone)
             for number, zone, hosts in (
                 (1, 'az1', ['h3']), (2, 'az2', ['h1', 'h2']))]
-        clients.nova.hosts_down.return_value = frozenset()
+        clients.nova.services.return_value = []
         clients.servers.zones.return_value = {'nova'}
         clients.servers.with_move.side_effect = lambda server: server
         clients.servers.read.return_value = [auditor.AuditedServer(
