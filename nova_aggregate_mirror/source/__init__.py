@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of nova: host aggregates, their member hosts and compute nodes."""
 
+import collections
 from collections import abc
 import dataclasses
 from typing import Any
@@ -11,7 +12,7 @@ from nova_aggregate_mirror import uuids
 
 Memberships = abc.Mapping[str, frozenset[str]]
 Down = abc.Mapping[str, exceptions.Failure]
-"""Cells that did not answer, name to what their databases did."""
+"""Cells that did not answer: name to what their databases did."""
 RESTART = 'restart nova-compute on that host'
 UNNAMED = 'unnamed'
 
@@ -76,8 +77,8 @@ class Nova:
     members: Memberships
     """Host to the UUIDs of its aggregates."""
     nodes: abc.Mapping[str, str]
-    """Compute node UUID, which is also the provider UUID, to host; to the
-    first one if it is in ``shared``."""
+    """Compute node UUID, which is also the provider UUID, to host: the first
+    of its hosts, by name, if the node is in ``shared``."""
     unmapped: frozenset[str] = frozenset()
     """Member hosts without a mapping to a cell that has a node of them."""
     nodes_unmapped: frozenset[str] = dataclasses.field(
@@ -95,17 +96,17 @@ class Nova:
     ``cells_down`` may tell, to the hosts in the other cells. Nothing is known
     about their aggregates: they are left unchanged."""
     invalid_aggregates: frozenset[HostAggregate] = frozenset()
-    """Aggregates without a UUID: of the hosts, or all. What a member host of
-    one is in is not known completely."""
+    """Aggregates without a UUID: those of the hosts, or all. What a member
+    host of such an aggregate is in is not known completely."""
     invalid_nodes: frozenset[NodeRow] = frozenset()
-    """Rows of compute nodes whose UUID is none, so that none has it."""
+    """Rows of compute nodes whose UUID is none: ``nodes`` has none of them."""
     unlisted: frozenset[str] = dataclasses.field(
         default=frozenset(), compare=False)
     """Hosts with a nova-compute of which nova-api lists no compute node."""
     obstacles: abc.Mapping[str, tuple[str, str]] = dataclasses.field(
         default_factory=dict, compare=False)
-    """Hosts that are ``lost`` to what is wrong with each, and the step; of
-    ``read_all`` only."""
+    """Hosts of ``unmapped_or_nodeless`` to what is wrong with each, and the
+    step; of ``read_all`` only."""
     cells: int = dataclasses.field(default=0, compare=False)
     """Number of cells, those that did not answer included; 0 if unknown."""
 
@@ -116,20 +117,19 @@ class Nova:
         :param rows: ID, UUID and name of an aggregate, and some of its members
         """
         names: dict[str, str] = {}
-        members: dict[str, set[str]] = {}
-        invalid: dict[HostAggregate, set[str]] = {}
+        members = collections.defaultdict[str, set[str]](set)
+        invalid = collections.defaultdict[Any, set[str]](set)
         for number, uuid, name, *hosts in rows:
-            name, hosts = name or UNNAMED, [*filter(None, hosts)]
+            name = name or UNNAMED
             if uuids.is_uuid(uuid):
                 names.setdefault(uuid, name)
-                for host in hosts:
-                    members.setdefault(host, set()).add(uuid)
+                for host in filter(None, hosts):
+                    members[host].add(uuid)
             else:
-                aggregate = HostAggregate(name, number, uuid)
-                invalid.setdefault(aggregate, set()).update(hosts)
+                invalid[name, number, uuid].update(filter(None, hosts))
         invalid_aggregates = frozenset(
-            dataclasses.replace(aggregate, hosts=frozenset(hosts))
-            for aggregate, hosts in invalid.items())
+            HostAggregate(name, number, uuid, frozenset(hosts))
+            for (name, number, uuid), hosts in invalid.items())
         return cls(
             names, {host: frozenset(members[host]) for host in members}, {},
             invalid_aggregates=invalid_aggregates)
@@ -176,8 +176,8 @@ class Nova:
     def may_lack(self, node: str) -> bool:
         """Check whether ``wanted`` may lack aggregates of a node.
 
-        Any aggregate that it is in only in placement may be that of a row
-        without a UUID.
+        Its host is a member of an aggregate without a UUID in nova: what only
+        placement has for the node may be that aggregate.
         """
         return any(aggregate.hosts & self.hosts_of(node)
                    for aggregate in self.invalid_aggregates)

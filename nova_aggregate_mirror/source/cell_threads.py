@@ -20,15 +20,15 @@ LATEST = 2.0
 """Seconds after which a cell is late while hosts of other cells wait as well:
 they may have to wait for two reads."""
 SOON = 5.0
-"""Seconds after which a query of some hosts ends then."""
+"""Seconds that a query of some hosts itself may take in that case."""
 
 
 class Threads:
     """Reads cells in parallel, with at most one query of a kind per cell.
 
     A cell that did not answer in time is silent until it has answered again:
-    it is queried, but waited for only one second, and that not during its
-    back-off. An error after a wait is no answer: the driver gave up.
+    it is queried, but waited for only one second, and during its back-off not
+    at all. An error after a wait is no answer: the driver gave up.
 
     :param timeout: seconds to wait for the nodes of a cell
     :param wait_for_some: seconds at most, for the nodes of some hosts
@@ -41,61 +41,65 @@ class Threads:
         self._running: set[tuple[str, bool]] = set()
         self._silent: dict[str, backoff.Backoff] = {}
 
-    def read(self, reads: cells.Reads, full: bool) -> cells.Answers:
+    def read(self, reads: cells.Reads, patient: bool) -> cells.Answers:
         """Read cells, by name; a failure is the answer of its cell.
 
-        :param full: whether whole cells are read, and not the nodes of some
-            hosts; the two do not wait for each other
+        :param patient: whether whole cells are read, and not the nodes of some
+            hosts; queries of these two kinds do not wait for each other
         """
-        answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        began, answered = time.monotonic(), dict[str, Any]()
-        waits: dict[str, float] = {}
-        for name, read in reads.items():
-            if self._start(name, read, answers, full):
-                waits[name] = self._time_limit(name, full)
+        ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        answers: dict[str, Any] = {}
+        began = time.monotonic()
+        waits = {name: self._start(name, read, ended, patient)
+                 for name, read in reads.items()}
         with contextlib.suppress(queue.Empty):
-            while pending := waits.keys() - answered.keys():
+            while pending := waits.keys() - answers.keys():
                 end = began + max(waits[name] for name in pending)
-                name, answer = answers.get(
+                name, answer = ended.get(
                     timeout=max(0.0, end - time.monotonic()))
-                answered[name] = answer
-                if isinstance(answer, exceptions.CellUnavailable) and (
-                        time.monotonic() - began >= AT_ONCE):
+                answers[name] = answer
+                waited = time.monotonic() - began
+                if waited >= AT_ONCE and isinstance(
+                        answer, exceptions.CellUnavailable):
                     self._back_off(name)
-        for name in reads.keys() - answered.keys():
-            waited = waits.get(name, 0.0)
-            # What was not waited for shows nothing new.
-            if waited:
+        for name in reads.keys() - answers.keys():
+            cause = causes.not_again(causes.silent(0))
+            # A cell that was not waited for has shown nothing new.
+            if waits[name]:
                 self._back_off(name)
-            answered[name] = exceptions.CellUnavailable.of(
-                causes.silent(waited) if waited
-                else causes.not_again(causes.silent(0)), causes.cell(name))
-        return answered
+                cause = causes.silent(waits[name])
+            answers[name] = exceptions.CellUnavailable.of(
+                cause, causes.cell(name))
+        return answers
 
     def _back_off(self, name: str) -> None:
         self._silent.setdefault(name, backoff.Backoff()).extend(
             time.monotonic())
 
-    def _time_limit(self, name: str, full: bool) -> float:
+    def _time_limit(self, name: str, patient: bool) -> float:
         """Return the seconds for which a cell is waited for; 0 for none."""
         silence = self._silent.get(name)
-        if silence and not full and time.monotonic() < silence.until:
+        if silence and not patient and time.monotonic() < silence.until:
             return 0.0
         if silence:
-            # Its last query still runs, or this one shows if it answers again.
+            # Long enough to see whether the cell answers again.
             return AT_ONCE
-        return self._timeout if full else self._wait_for_some
+        return self._timeout if patient else self._wait_for_some
 
     def _start(self, name: str, read: abc.Callable[[], Any],
-               answers: 'queue.SimpleQueue[tuple[str, Any]]',
-               full: bool) -> bool:
-        """Start a query; return False if one of its kind still runs."""
-        if (name, full) in self._running:
-            return False
+               ended: 'queue.SimpleQueue[tuple[str, Any]]',
+               patient: bool) -> float:
+        """Start a query; return how long to wait for it, in seconds.
+
+        It is not started, nor waited for, if one of its kind still runs.
+        """
+        query = name, patient
+        if query in self._running:
+            return 0.0
 
         def work() -> None:
             began = time.monotonic()
-            # For an error that the read does not return.
+            # What remains if ``read`` raises, which is not expected.
             answer: Any = exceptions.CellUnavailable.of(
                 causes.UNASKED.with_detail(
                     'an unexpected error, whose traceback is on the standard '
@@ -107,17 +111,17 @@ class Threads:
                 if took < self._timeout and not isinstance(
                         answer, exceptions.CellUnavailable):
                     self._silent.pop(name, None)
-                # Before the answer: the next query may follow at once.
-                self._running.discard((name, full))
-                answers.put((name, answer))
+                # First, because the next query may follow the answer at once.
+                self._running.discard(query)
+                ended.put((name, answer))
 
         # A daemon thread: a thread blocked on a socket cannot be stopped and
         # must not keep the process from exiting.
         thread = threading.Thread(target=work, name=name, daemon=True)
-        self._running.add((name, full))
+        self._running.add(query)
         try:
             thread.start()
         except RuntimeError:
-            self._running.discard((name, full))
+            self._running.discard(query)
             raise
-        return True
+        return self._time_limit(name, patient)

@@ -23,14 +23,15 @@ CELL0 = '00000000-0000-0000-0000-000000000000'
 Nodes = abc.Collection[tuple[str | None, str]]
 """Compute nodes as nova has them, each with its host."""
 Query = abc.Callable[[Any], Any]
+"""Function that reads a cell from the connection to its database."""
 Reads = abc.Mapping[str, abc.Callable[[], Any]]
 Answers = abc.Mapping[str, Any]
 """Cells to what they answered, or to ``CellUnavailable``, not raised."""
 Read = abc.Callable[[Reads, bool], Answers]
-"""Reads cells, whole ones or the nodes of some hosts; see ``Cells.rows``."""
+"""Reads cells, with or without the patience for whole ones; see ``rows``."""
 
 
-def read_in_order(reads: Reads, full: bool) -> Answers:
+def read_in_order(reads: Reads, patient: bool) -> Answers:
     """Read the cells in order, for nova-api, which may start no threads."""
     return {name: read() for name, read in reads.items()}
 
@@ -65,45 +66,45 @@ class Cells:
         self._limits_some = limits_some or limits
         self._read_cells = read
         self._pools: dict[tuple[Cell, bool], connections.Pool] = {}
-        """Cell, and whether it is read as a whole, to the pool."""
+        """By cell, and by whether the limits are those for whole cells."""
 
     def all(self, connection: Any) -> list[Cell]:
         """Read every cell except cell0, oldest first."""
         return [cell_of(row) for row in connection.execute(statements.CELLS)
                 if row.uuid != CELL0]
 
-    def rows(self, queries: abc.Mapping[Cell, Query], full: bool = False
+    def rows(self, queries: abc.Mapping[Cell, Query], patient: bool = False
              ) -> tuple[list[source.NodeRow], source.Down]:
         """Run a query in each of the given cells; also return which are down.
 
-        :param full: whether whole cells are read, which takes longer
+        :param patient: whether to wait as long as whole cells take
         """
         rows: list[source.NodeRow] = []
         down: dict[str, exceptions.Failure] = {}
-        for name, nodes in sorted(self.answers(queries, full).items()):
-            if isinstance(nodes, exceptions.CellUnavailable):
-                down[name] = nodes.failure
+        for name, answer in sorted(self.answers(queries, patient).items()):
+            if isinstance(answer, exceptions.CellUnavailable):
+                down[name] = answer.failure
                 continue
             # Nova's column is nullable.
             rows += [source.NodeRow(name, uuids.canonical(node or ''), host)
-                     for node, host in nodes]
+                     for node, host in answer]
         return rows, down
 
-    def answers(self, queries: abc.Mapping[Cell, Query], full: bool
+    def answers(self, queries: abc.Mapping[Cell, Query], patient: bool
                 ) -> Answers:
         """Run a query in each of the given cells; see ``rows``."""
         return self._read_cells({
-            cell.name: functools.partial(self._read, cell, query, full)
-            for cell, query in queries.items()}, full)
+            cell.name: functools.partial(self._read, cell, query, patient)
+            for cell, query in queries.items()}, patient)
 
-    def _read(self, cell: Cell, query: Query, full: bool) -> Any:
+    def _read(self, cell: Cell, query: Query, patient: bool) -> Any:
         """Run a query in a cell; a failure is a value, for the others."""
         if not cell.connection.strip():
             return exceptions.CellUnavailable.of(
                 causes.UNASKED.with_detail('it has no URL'), cell.party)
-        pool = self._pools.setdefault((cell, full), connections.Pool(
+        pool = self._pools.setdefault((cell, patient), connections.Pool(
             cell.party, exceptions.CellUnavailable, lambda: cell.connection,
-            CONF.database, self._limits if full else self._limits_some))
+            CONF.database, self._limits if patient else self._limits_some))
         try:
             with pool.reading() as connection:
                 return query(connection)
@@ -113,8 +114,9 @@ class Cells:
 
 def cell_of(row: Any) -> Cell:
     """Build the cell from a row that has ``statements.CELL``."""
-    # Nova's column is nullable; such a cell is not read.
-    template, name = row.database_connection or '', full_name(row)
+    name = full_name(row)
+    # Nova's column is nullable; a cell without a URL is not read.
+    template = row.database_connection or ''
     return Cell(row.id, row.uuid, name, _filled_in(template),
                 causes.cell(name, template))
 
@@ -123,15 +125,16 @@ def _filled_in(url: str) -> str:
     """Fill in a template from the parts of ``[database] connection``."""
     # So does ``CellMapping.format_db_url`` of nova, whose import takes seconds
     # and imports eventlet: a thread that does that can never be joined.
-    if not {'{', '}'}.intersection(url) or CONF.database.connection is None:
+    if set(url).isdisjoint('{}') or CONF.database.connection is None:
         return url
     try:
         split = parse.urlparse(CONF.database.connection)
         parts = {name: getattr(split, name) for name in (
             'username', 'password', 'hostname', 'port', 'scheme', 'query',
             'fragment')}
-        servers = split.netloc.split(',')
-        for number, netloc in enumerate(servers if servers[1:] else (), 1):
+        # Only the parts of several servers have numbers.
+        servers = split.netloc.split(',') if ',' in split.netloc else []
+        for number, netloc in enumerate(servers, start=1):
             account, server = (netloc.split('@', 1) if '@' in netloc
                                else ('', netloc))
             user, colon, password = account.partition(':')

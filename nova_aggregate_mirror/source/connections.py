@@ -43,17 +43,17 @@ class Pool:
         self._find_url = find_url
         self._settings = settings
         self._limits = limits
-        self._silence = backoff.Backoff(limits.backoff, limits.backoff)
+        self._back_off = backoff.Backoff(limits.backoff, limits.backoff)
         self._mutex = threading.Lock()
         self._engine: sa.engine.Engine | None = None
 
     @contextlib.contextmanager
     def reading(self) -> abc.Iterator[Any]:
         """Open a new transaction on the writer: it sees what is committed."""
-        with engines.translated(
-                self._party, lambda _error: self._kind, ERRORS
-        ), engines.attempt(self._limits, self._silence), (
-                self._opened().begin()) as connection:
+        translated = engines.translated(
+            self._party, lambda _error: self._kind, ERRORS)
+        attempt = engines.attempt(self._limits, self._back_off)
+        with translated, attempt, self._opened().begin() as connection:
             yield connection
 
     def _opened(self) -> sa.engine.Engine:
@@ -71,11 +71,11 @@ class Pool:
                 failure.step)) from exc
 
 
-def api_database(answer: float = engines.Limits.answer) -> Pool:
-    """Return nova's API database; its readers raise NovaUnavailable.
+def api_database(seconds: float = engines.Limits.answer) -> Pool:
+    """Return nova's API database, which has some seconds for an answer.
 
     It has no back-off: nova itself needs it for every request.
     """
     return Pool(PARTY, exceptions.NovaUnavailable,
                 lambda: CONF.api_database.connection or '',
-                CONF.api_database, engines.Limits(answer))
+                CONF.api_database, engines.Limits(seconds))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of all of nova, read from nova's databases."""
 
+import collections
 from collections import abc
 import dataclasses
 import math
@@ -71,7 +72,8 @@ class DatabaseSource(host_database.HostSource):
 
     :param limits: of each database; 60 seconds are nova's own limit for a cell
     :param threads: whether to read the cells in parallel
-    :param skip_late: whether hosts of other cells wait little for a slow one
+    :param skip_late: whether to give up a slow cell soon, for some hosts, so
+        that hosts of other cells need not wait for it
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
@@ -115,11 +117,13 @@ class DatabaseSource(host_database.HostSource):
             members = aggregates.members
             # Where the database ignores case, the mapping of member ``Host1``
             # may be that of ``host1``.
-            if_ignored = (api.execute(HOSTS_IF_CASE_IGNORED)
-                          if members.keys() - mapped.keys() else ())
-            spellings = {host.casefold(): host for host, in if_ignored}
-        rows, down = self._cells.rows(
-            dict.fromkeys(by_id.values(), _every_node), full=True)
+            spellings: dict[str, str] = {}
+            if members.keys() - mapped.keys():
+                spellings = {host.casefold(): host for (host,)
+                             in api.execute(HOSTS_IF_CASE_IGNORED)}
+        queries = dict.fromkeys(
+            by_id.values(), lambda cell: cell.execute(statements.NODES).all())
+        rows, down = self._cells.rows(queries, patient=True)
         homes = {host: cell.name for host, cell in mapped.items()}
         located = host_database.snapshot(
             aggregates, rows, homes, down, members)
@@ -139,11 +143,10 @@ class DatabaseSource(host_database.HostSource):
             cells=len(by_id))
         if not nova.unmapped_or_nodeless():
             return nova
-        # To tell why hosts are lost, the services are read, too, and the names
-        # of compute nodes.
-        host_rows, silent = self._cells.rows(dict.fromkeys(
-            (cell for cell in by_id.values() if cell.name not in down),
-            _hosts), full=True)
+        # The obstacles show in the services and the names of compute nodes.
+        answering = [cell for cell in by_id.values() if cell.name not in down]
+        host_rows, silent = self._cells.rows(
+            dict.fromkeys(answering, _named_hosts), patient=True)
         return dataclasses.replace(nova, obstacles=_obstacles(
             nova, host_rows, mapped, spellings,
             is_complete=not (down or silent)))
@@ -156,8 +159,8 @@ class DatabaseSource(host_database.HostSource):
         with self._api.reading() as api:
             existing = self._cells.all(api)
         rows, _down = self._cells.rows(
-            dict.fromkeys(existing, names_of), full=True)
-        # They have names instead of hosts.
+            dict.fromkeys(existing, names_of), patient=True)
+        # These rows have names instead of hosts.
         return {row.node: row.host for row in rows}
 
 
@@ -167,11 +170,7 @@ def _number(api: Any, statement: Any) -> int:
     return int(row[1]) if row else 0
 
 
-def _every_node(cell: Any) -> cells.Nodes:
-    return [*cell.execute(statements.NODES)]
-
-
-def _hosts(cell: Any) -> cells.Nodes:
+def _named_hosts(cell: Any) -> cells.Nodes:
     """Return the hosts of compute nodes with their names, and of services."""
     return [*cell.execute(NAMED_NODES), *cell.execute(SERVICES)]
 
@@ -182,34 +181,37 @@ def _obstacles(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
                ) -> abc.Mapping[str, tuple[str, str]]:
     """Describe what is wrong with each host, as far as that is known.
 
-    :param rows: services, and nodes with their names instead of UUIDs
+    :param rows: of services, without ``node``; and of compute nodes, with
+        their names as ``node``
     :param spellings: mapped hosts that are found in each case, by lower case
     :param is_complete: whether the rows are those of all cells
     """
-    places: dict[str, set[str]] = {}
-    labels: dict[str, set[str]] = {}
+    cells_by_host = collections.defaultdict[str, set[str]](set)
+    hosts_by_label = collections.defaultdict[str, set[str]](set)
     for row in rows:
-        places.setdefault(row.host, set()).add(row.cell)
-        for name in (row.node, row.host) if row.node else ():
-            labels.setdefault(_label(name), set()).add(row.host)
+        cells_by_host[row.host].add(row.cell)
+        if row.node:
+            hosts_by_label[_label(row.node)].add(row.host)
+            hosts_by_label[_label(row.host)].add(row.host)
     obstacles: dict[str, tuple[str, str]] = {}
     for host in nova.unmapped_or_nodeless():
-        cell, in_cells = mapped.get(host), places.get(host, set())
+        cell = mapped.get(host)
+        in_cells = cells_by_host[host]
         step = MAP_AGAIN % (cell.uuid, shlex.quote(host)) if cell else MAP
         spelling = spellings.get(host.casefold(), host)
-        renamed = labels.get(_label(host), set()) if is_complete else set()
+        alike = hosts_by_label[_label(host)] if is_complete else set()
         if spelling != host:
-            obstacles[host] = _respell(nova, host, spelling)
-        elif renamed and host not in renamed:
-            new = plurals.some(renamed)
+            obstacles[host] = _misspelt(nova, host, spelling)
+        elif alike and host not in alike:
+            new = plurals.some(alike)
             obstacles[host] = (
                 'no compute node, and nova has host ' + new,
                 RENAME.format(old=host, new=new, map=step))
         elif in_cells and cell and cell.name not in in_cells:
-            found = plurals.some(in_cells)
+            place = plurals.some(in_cells)
             obstacles[host] = (
                 'mapped to cell %s, and its nova-compute is in cell %s'
-                % (cell.name, found), MOVED % (found, step))
+                % (cell.name, place), MOVED % (place, step))
         elif in_cells and cell:
             obstacles[host] = 'no compute node', source.RESTART
         elif in_cells:
@@ -226,7 +228,8 @@ def _label(name: str) -> str:
     return name.partition('.')[0]
 
 
-def _respell(nova: source.Nova, host: str, spelling: str) -> tuple[str, str]:
+def _misspelt(nova: source.Nova, host: str, spelling: str) -> tuple[str, str]:
+    """Describe a member that nova spells in another case elsewhere."""
     commands = []
     for name in sorted(nova.aggregates[uuid] for uuid in nova.members[host]):
         for action, member in (('remove', host), ('add', spelling)):

@@ -33,8 +33,7 @@ instance_mappings = statements.table(
 request_specs = statements.table(
     'request_specs', id=sa.Integer, instance_uuid=sa.String, spec=sa.Text)
 
-_SERVER, _MIGRATION = instances.c, migrations.c
-_GROUP = instance_groups.c
+_SERVER, _MIGRATION, _GROUP = instances.c, migrations.c, instance_groups.c
 EXISTS = (
     _SERVER.deleted == 0,
     # During a resize to another cell both cells have the server.
@@ -72,7 +71,7 @@ class Consumer:
     server: str
     name: str = ''
     host: str = ''
-    """Of a server; empty without one, as ``name`` is."""
+    """Of a server that has one; a migration has neither host nor name."""
     task: str = ''
     """The task of a server, such as a move or its creation."""
     move: str = ''
@@ -98,8 +97,7 @@ class DatabaseServers:
 
     def _ask(self, cell: cells.Cell, query: cells.Query, default: Any) -> Any:
         """Run a query in one cell; return the default without an answer."""
-        answers = self._cells.answers({cell: query}, full=True)
-        answer = answers[cell.name]
+        answer = self._cells.answers({cell: query}, patient=True)[cell.name]
         if isinstance(answer, exceptions.CellUnavailable):
             self.cells_down[cell.name] = answer.failure
             return default
@@ -111,23 +109,22 @@ class DatabaseServers:
             # Cell0 has the servers that were never on a host.
             mappings = [*map(cells.cell_of, api.execute(statements.CELLS))]
         query = functools.partial(_uuids, statement=_SERVERS_NAMED, name=name)
-        uuids = [self._ask(cell, query, ()) for cell in mappings]
+        uuids = [self._ask(cell, query, default=()) for cell in mappings]
         return sorted(set[str]().union(*uuids))
 
     def consumers(self, uuids: abc.Collection[str]
                   ) -> abc.Mapping[str, Consumer]:
         """Read servers and migrations, which may be in a cell that is down."""
-        consumers: dict[str, Consumer] = {}
         if not uuids:
-            return consumers
+            return {}
         with self._api.reading() as api:
             # Cell0 has the servers whose creation nova-conductor failed.
             existing = [*map(cells.cell_of, api.execute(statements.CELLS))]
             # Resources are claimed before a cell has the server. What reaches
             # a cell meanwhile is found there, below.
-            for row in engines.select(api, _BUILDS_OF, uuids):
-                consumers[row.instance_uuid] = Consumer(
-                    row.instance_uuid, task='scheduling')
+            consumers = {
+                server: Consumer(server, task='scheduling')
+                for (server,) in engines.select(api, _BUILDS_OF, uuids)}
         for cell in existing:
             consumers |= self._ask(
                 cell, functools.partial(_consumers, uuids=uuids), default={})

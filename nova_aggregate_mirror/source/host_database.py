@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from typing import Any
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
@@ -15,32 +16,34 @@ from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
 
-class _HostData:
-    """Data of hosts in nova's API database; grows with each read."""
+class _Records:
+    """What nova's databases have of some hosts; grows with each query."""
 
     def __init__(self) -> None:
-        self.rows: list[abc.Sequence[Any]] = []
-        """Aggregates, for ``source.Nova.of_aggregates``."""
+        self.hosts: set[str] = set()
+        """Those that were looked up in nova's API database."""
+        self.aggregates: list[abc.Sequence[Any]] = []
+        """Rows for ``source.Nova.of_aggregates``."""
         self.mapped: dict[str, cells.Cell] = {}
-        self.names: set[str] = set()
-        """Hosts that were asked for."""
+        self.nodes: list[source.NodeRow] = []
+        self.cells_down: dict[str, exceptions.Failure] = {}
 
     @property
     def homes(self) -> abc.Mapping[str, str]:
         """Host to the name of the cell of its host mapping."""
         return {host: cell.name for host, cell in self.mapped.items()}
 
-    def read(self, api: Any, hosts: frozenset[str]) -> None:
+    def look_up(self, api: Any, hosts: frozenset[str]) -> None:
         """Read further hosts; names are compared exactly, unlike in MySQL."""
         # A row is a host mapping or a membership, and lacks the other columns.
         for row in engines.select(api, statements.HOSTS, hosts):
             if row.host in hosts:
                 self.mapped[row.host] = cells.cell_of(row)
             elif row.member in hosts:
-                self.rows.append((
+                self.aggregates.append((
                     row.aggregate_id, row.aggregate, row.aggregate_name,
                     row.member))
-        self.names |= hosts
+        self.hosts |= hosts
 
 
 class HostSource:
@@ -65,8 +68,7 @@ class HostSource:
             answer = api.execute(
                 statements.HOSTS, {'id': aggregate_id, 'some': [host]}).all()
             # A row is a host mapping, a membership, or, without a member, the
-            # aggregate that was asked for. Only host mappings have a cell,
-            # and its ID.
+            # requested aggregate. Only a host mapping has the ID of a cell.
             mapped = {row.host: cells.cell_of(row) for row in answer
                       if row.id is not None}
             # MySQL compares names without case, and so does nova when it
@@ -82,14 +84,16 @@ class HostSource:
         nova = source.Nova.of_aggregates(
             (row.aggregate_id, row.aggregate, row.aggregate_name, row.member)
             for row in aggregates)
-        queries = dict.fromkeys(
-            candidates, functools.partial(_find_nodes, hosts=spellings))
-        rows, down = self._cells.rows(queries) if host else ([], {})
-        nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
-        return source.Scope(
-            uuid if uuid in nova.aggregates else '', nodes, down,
+        scope = source.Scope(
+            uuid if uuid in nova.aggregates else '',
             members=frozenset[str]().union(*nova.members.values()),
             invalid_aggregates=nova.invalid_aggregates)
+        if not host:
+            return scope
+        rows, down = self._cells.rows(dict.fromkeys(
+            candidates, functools.partial(_find_nodes, hosts=spellings)))
+        nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
+        return dataclasses.replace(scope, nodes=nodes, cells_down=down)
 
     def aggregates(self) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
@@ -105,67 +109,59 @@ class HostSource:
              aggregates: abc.Iterable[str] = (),
              down: source.Down | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
-        records = _HostData()
+        records = _Records()
         with self._api.reading() as api:
-            records.read(api, hosts)
+            records.look_up(api, hosts)
             unread = frozenset(aggregates).difference(
-                uuid for _id, uuid, *_names in records.rows)
-            records.rows += engines.select(api, statements.EXISTING, unread)
+                uuid for _id, uuid, *_names in records.aggregates)
+            records.aggregates += engines.select(
+                api, statements.EXISTING, unread)
             candidates: list[cells.Cell] = []
             if hosts and down is None and records.mapped.keys() >= hosts:
                 candidates = sorted(set(records.mapped.values()))
             elif hosts or nodes:
                 candidates = self._cells.all(api)
         if down is None:
-            rows, down = self._search(records, candidates, hosts, nodes)
+            self._query(records, candidates, hosts, nodes)
+            undecided = frozenset(node_locations.locate(
+                records.nodes, records.homes, complete=False, nodes=nodes
+            ).unknown)
+            if undecided:
+                # They may have moved, and are deleted if no cell has them.
+                with self._api.reading() as api:
+                    # The candidates were searched for ``nodes`` only.
+                    others = [cell for cell in self._cells.all(api)
+                              if cell not in candidates or undecided - nodes]
+                self._query(records, others, (), undecided)
         else:
-            rows, silent = self._query(records, (
-                cell for cell in candidates if cell.name not in down),
-                (), nodes, full=True)
-            down = {**down, **silent}
-        nova = snapshot(source.Nova.of_aggregates(records.rows), rows,
-                        records.homes, down, hosts, nodes)
+            records.cells_down |= down
+            self._query(records, candidates, (), nodes, patient=True)
+        nova = snapshot(source.Nova.of_aggregates(records.aggregates),
+                        records.nodes, records.homes, records.cells_down,
+                        hosts, nodes)
         unmapped = hosts & (nova.members.keys() - records.mapped.keys())
         return dataclasses.replace(nova, unmapped=unmapped)
 
-    def _search(self, records: _HostData,
-                candidates: abc.Collection[cells.Cell], hosts: frozenset[str],
-                nodes: frozenset[str]
-                ) -> tuple[list[source.NodeRow], source.Down]:
-        """Search for the nodes of hosts, and for the given nodes."""
-        rows, down = self._query(records, candidates, hosts, nodes)
-        undecided = frozenset(node_locations.locate(
-            rows, records.homes, complete=False, nodes=nodes).unknown)
-        if undecided:
-            # They may have moved, and are deleted only if no cell has them.
-            with self._api.reading() as api:
-                # Candidates have been searched for ``nodes``, not for others.
-                remaining = [cell for cell in self._cells.all(api)
-                             if cell.name not in down and (
-                                 cell not in candidates or undecided - nodes)]
-            added_rows, silent = self._query(records, remaining, (), undecided)
-            rows, down = [*rows, *added_rows], {**down, **silent}
-        return rows, down
-
-    def _query(self, records: _HostData,
-               candidates: abc.Iterable[cells.Cell],
+    def _query(self, records: _Records, candidates: abc.Iterable[cells.Cell],
                hosts: abc.Collection[str], nodes: frozenset[str],
-               full: bool = False) -> tuple[list[source.NodeRow], source.Down]:
-        """Query cells, and read the data of hosts that are new."""
+               patient: bool = False) -> None:
+        """Add the nodes that cells have, and look up hosts that are new."""
         queries: dict[cells.Cell, cells.Query] = {}
         for cell in candidates:
             # A host without a mapping may be in any cell.
-            possible = frozenset(
+            possible_hosts = frozenset(
                 host for host in hosts
                 if records.mapped.get(host, cell) == cell)
-            queries[cell] = functools.partial(
-                _find_nodes, hosts=possible, nodes=nodes)
-        rows, down = self._cells.rows(queries, full)
-        new_hosts = frozenset(row.host for row in rows) - records.names
+            if cell.name not in records.cells_down:
+                queries[cell] = functools.partial(
+                    _find_nodes, hosts=possible_hosts, nodes=nodes)
+        rows, down = self._cells.rows(queries, patient)
+        records.nodes += rows
+        records.cells_down |= down
+        new_hosts = frozenset(row.host for row in rows) - records.hosts
         if new_hosts:
             with self._api.reading() as api:
-                records.read(api, new_hosts)
-        return rows, down
+                records.look_up(api, new_hosts)
 
 
 def _find_nodes(cell: Any, hosts: frozenset[str],
@@ -173,9 +169,9 @@ def _find_nodes(cell: Any, hosts: frozenset[str],
     """Return the nodes of the given hosts, and the given nodes."""
     rows = [(node, host) for node, host in engines.select(
         cell, statements.NODES_OF, hosts) if host in hosts]
-    elsewhere = nodes - {uuids.canonical(node or '') for node, _host in rows}
+    others = nodes - {uuids.canonical(node or '') for node, _host in rows}
     rows += engines.select(
-        cell, statements.THESE_NODES, map(statements.spelled, elsewhere))
+        cell, statements.THESE_NODES, map(statements.spelled, others))
     return rows
 
 
@@ -191,5 +187,6 @@ def snapshot(aggregates: source.Nova, rows: abc.Iterable[source.NodeRow],
         names = frozenset(possible & down.keys())
         if names:
             hosts_down[host] = names
-    nova = node_locations.locate(rows, homes, not down, nodes, aggregates)
+    nova = node_locations.locate(
+        rows, homes, complete=not down, nodes=nodes, nova=aggregates)
     return dataclasses.replace(nova, cells_down=down, hosts_down=hosts_down)

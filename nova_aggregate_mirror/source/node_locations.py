@@ -15,7 +15,7 @@ from nova_aggregate_mirror import uuids
 def locate(rows: abc.Iterable[source.NodeRow], homes: abc.Mapping[str, str],
            complete: bool, nodes: abc.Collection[str] = (),
            nova: source.Nova = source.Nova.of_aggregates(())) -> source.Nova:
-    """Return nova, of which the aggregates are read, with its compute nodes.
+    """Add the compute nodes to a ``nova`` that has aggregates and members.
 
     The rows whose host is mapped to their cell say where a node is. Of a node
     without such a row, all rows do.

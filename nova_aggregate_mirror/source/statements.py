@@ -48,7 +48,7 @@ _MAPPINGS = sa.select(
 _NO_MAPPING = (NOTHING,) * (1 + len(CELL))
 MEMBERSHIPS = sa.select(*NAMED_AGGREGATE, MEMBER.host).join_from(
     aggregate_hosts, aggregates, AGGREGATE.id == MEMBER.aggregate_id)
-# Also of an aggregate, if any is given, which may have no member.
+# Those of some hosts and, if its ID is given, an aggregate without its hosts.
 HOSTS = sa.union_all(
     _MAPPINGS.where(HOST.host.in_(engines.SOME)),
     MEMBERSHIPS.with_only_columns(*_NO_MAPPING, MEMBER.host, *NAMED_AGGREGATE

@@ -119,10 +119,10 @@ class Cells(cells.Cells):
         return super().rows(*arguments, **options)
 
     def _read(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
-              full: bool) -> Any:
+              patient: bool) -> Any:
         fault = self._nova.bad_cells.get(cell.connection)
         if fault:
-            limits = self._limits if full else self._limits_some
+            limits = self._limits if patient else self._limits_some
             seconds = SECONDS[fault]
             # The driver gives up after that.
             self._clock.wait(min(seconds, limits.answer))

@@ -320,7 +320,7 @@ def takes_an_error_for_an_answer(parts: Parts) -> None:
         return
     start = threads._start
 
-    def begin(name, read, answers, full):
+    def begin(name, read, ended, patient):
         def attempt():
             answer = read()
             if isinstance(answer, exceptions.CellUnavailable):
@@ -328,7 +328,7 @@ def takes_an_error_for_an_answer(parts: Parts) -> None:
                 threads._wait_for_some = cell_threads.SOON
             return answer
 
-        return start(name, attempt, answers, full)
+        return start(name, attempt, ended, patient)
 
     threads._start = begin
     threads._back_off = lambda name: None
@@ -408,8 +408,8 @@ def follows_the_last_cell(parts: Parts) -> None:
     found = parts.source._cells
     real = found.rows
 
-    def rows(queries, full=False):
-        every, down = real(queries, full)
+    def rows(queries, patient=False):
+        every, down = real(queries, patient)
         last = {row.node: row for row in every}
         return [*last.values()], down
 
@@ -420,7 +420,7 @@ def takes_a_silent_cell_for_an_empty_one(parts: Parts) -> None:
     """Without rule 15: a node that no other cell has does not exist."""
     found = parts.source._cells
     real = found.rows
-    found.rows = lambda queries, full=False: (real(queries, full)[0], {})
+    found.rows = lambda queries, patient=False: (real(queries, patient)[0], {})
 
 
 # Mutant to the seed of a schedule that detects it. Other code needs others.

@@ -35,7 +35,7 @@ class TestThreads(testtools.TestCase):
             types.SimpleNamespace(
                 monotonic=lambda: time.monotonic() + self.ahead)))
         self.threads = cell_threads.Threads(0.1, 0.1)
-        self.threads.read({'first': self.silent}, full=False)
+        self.threads.read({'first': self.silent}, patient=False)
         # From now on, a read waits for ever, if at all.
         self.threads._timeout = self.threads._wait_for_some = FOREVER
         self.wait_at_once(FOREVER)
@@ -59,10 +59,10 @@ class TestThreads(testtools.TestCase):
     def refuse(self):
         return exceptions.CellUnavailable('refused')
 
-    def read(self, full=False):
+    def read(self, patient=False):
         """Read both cells; return whether the first is unavailable."""
         found = self.threads.read(
-            {'first': self.silent, 'second': lambda: {'node': 'h2'}}, full)
+            {'first': self.silent, 'second': lambda: {'node': 'h2'}}, patient)
         self.assertEqual({'node': 'h2'}, found['second'])
         return isinstance(found['first'], exceptions.CellUnavailable)
 
@@ -88,7 +88,7 @@ class TestThreads(testtools.TestCase):
             'threading.excepthook', lambda args: None))
         self.threads = cell_threads.Threads(FOREVER, FOREVER)
         self.answering.set()
-        found = self.threads.read({'first': lambda: {}[0]}, full=False)
+        found = self.threads.read({'first': lambda: {}[0]}, patient=False)
         self.assertIn('unexpected error', str(found['first']))
         self.assertFalse(self.read())
 
@@ -127,16 +127,16 @@ class TestThreads(testtools.TestCase):
         self.answer_too_late()
         self.answering.clear()
         self.wait_at_once(0.1)
-        self.assertTrue(self.read(full=True))
+        self.assertTrue(self.read(patient=True))
 
     def test_full_sync_of_a_cell_that_answers_again(self):
         """It is not left out because it was silent before."""
         self.answer_too_late()
-        self.assertFalse(self.read(full=True))
+        self.assertFalse(self.read(patient=True))
 
-    def waits(self, query, full=False):
+    def waits(self, query, patient=False):
         """Read the first cell; return the wait, as its error states it."""
-        found = self.threads.read({'first': query}, full)['first']
+        found = self.threads.read({'first': query}, patient)['first']
         return found.failure.observation.removeprefix('was silent for ')
 
     def test_silent_cell_is_waited_for_once_per_back_off(self):
@@ -172,14 +172,14 @@ class TestThreads(testtools.TestCase):
             ending.wait()
             return exceptions.CellUnavailable('timed out')
 
-        self.assertEqual('0.1 s', self.waits(give_up_late, full=True))
+        self.assertEqual('0.1 s', self.waits(give_up_late, patient=True))
         self.threads._timeout = FOREVER
         ending.set()
         for thread in threading.enumerate():
             if thread.name == 'first':
                 thread.join()
         self.answering.clear()
-        self.assertEqual('0.1 s', self.waits(self.silent, full=True))
+        self.assertEqual('0.1 s', self.waits(self.silent, patient=True))
 
     def test_cell_that_refuses(self):
         """It costs no wait, so that it is not silent afterwards."""
