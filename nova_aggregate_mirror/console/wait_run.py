@@ -16,12 +16,12 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import survey
-from nova_aggregate_mirror import source
 
 TIMEOUT = 300
 # Least seconds between two attempts. Nova-api cannot list the compute nodes of
@@ -45,8 +45,8 @@ def add_timeout(parser: argparse.ArgumentParser, metavar: str) -> None:
                  cli.LONGEST, TIMEOUT, LEAST, LAST))
 
 
-def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
-        timeout: float, repair: str,
+def run(nova: reconcile.Source, placement: client.Client,
+        hosts: frozenset[str], timeout: float, repair: str,
         now: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep) -> int:
     """Wait until every compute node is in all aggregates of its host.

@@ -52,7 +52,7 @@ class Cloud:
     """Nova and placement, whose scheduling is explained."""
 
     context: Any
-    nova: source.Source
+    nova: reconcile.Source
     placement: client.Client
     servers: database_servers.DatabaseServers
     display: reconcile.Progress = reconcile.Progress()

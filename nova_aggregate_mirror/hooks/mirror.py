@@ -25,6 +25,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import host_database
 
 LOG = logging.getLogger(__name__)
 
@@ -142,7 +143,7 @@ class Mirror:
         return request
 
     def _scope(self, operation: hooks.Operation, request: _ApiRequest
-               ) -> source.Scope | None:
+               ) -> host_database.Scope | None:
         """Read the scope and note its nodes; None if nova cannot be read."""
         failure, scope, number = None, None, int(operation.aggregate_id)
         try:
@@ -169,7 +170,7 @@ class Mirror:
         return scope
 
     def _record(self, operation: hooks.Operation, request: _ApiRequest,
-                scope: source.Scope | None) -> _State:
+                scope: host_database.Scope | None) -> _State:
         """Try to write the row of an operation on a host."""
         process = request.process
         row = process.rows.make(journal.Dirty(

@@ -51,7 +51,7 @@ class Context:
     """Nova, placement, the journal, and how requests are run in parallel."""
 
     ledger: journal.Ledger
-    nova: source.Source
+    nova: reconcile.Source
     placement: client.Client
     rows: 'store.StoredRows | None' = None
     """None where no journal is used."""
@@ -80,7 +80,7 @@ class Mode:
     """Aggregates that may be changed; empty means all."""
     down: source.Down | None = None
     """The cells that did not answer the comparison, if there was one; see
-    ``source.Source.read``. With it, only the given nodes of a host are
+    ``reconcile.Source.read``. With it, only the given nodes of a host are
     converged, and what placement has in another spelling fails."""
     retries: bool = True
     """Whether a provider is tried again after a conflict."""

@@ -15,6 +15,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
@@ -234,7 +235,7 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
             ANOTHER if providers else REBUILT, placement.options))
 
 
-def name_conflicts(names_of: source.Source, placement: client.Client,
+def name_conflicts(names_of: reconcile.Source, placement: client.Client,
                    missing: abc.Iterable[str], nova: source.Nova) -> Errors:
     """Map missing providers to the conflict, if others have their names.
 

@@ -5,7 +5,6 @@ import collections
 from collections import abc
 import dataclasses
 from typing import Any
-from typing import Protocol
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import uuids
@@ -134,6 +133,47 @@ class Nova:
             names, {host: frozenset(members[host]) for host in members}, {},
             invalid_aggregates=invalid_aggregates)
 
+    def with_nodes(self, rows: abc.Iterable[NodeRow],
+                   homes: abc.Mapping[str, str], complete: bool,
+                   nodes: abc.Collection[str] = ()) -> 'Nova':
+        """Add the compute nodes, as one answer of all cells.
+
+        Several cells can have a node: after its host was moved to another
+        cell, or while another nova-compute has taken over an ironic node. The
+        rows whose host is mapped to their cell say where it is. Of a node
+        without such a row, all rows do.
+
+        :param homes: host to the name of the cell of its host mapping
+        :param complete: whether all cells were searched for the nodes without
+            a mapped row, and answered; otherwise these are unknown
+        :param nodes: further compute nodes; one without any row does not exist
+        """
+        by_node: dict[str, set[NodeRow]] = {node: set() for node in nodes}
+        invalid = set()
+        for row in rows:
+            # No request may name a text that is no UUID: it has no provider.
+            if uuids.is_uuid(row.node):
+                by_node.setdefault(row.node, set()).add(row)
+            else:
+                invalid.add(row)
+        located: dict[str, str] = {}
+        shared: dict[str, tuple[NodeRow, ...]] = {}
+        unknown: dict[str, frozenset[str]] = {}
+        for node, node_rows in sorted(by_node.items()):
+            home = {row for row in node_rows
+                    if homes.get(row.host) == row.cell}
+            counted = home or node_rows
+            hosts = sorted({row.host for row in counted})
+            if not (home or complete):
+                unknown[node] = frozenset(hosts)
+            elif hosts:
+                located[node] = hosts[0]
+                if len(hosts) > 1:
+                    shared[node] = tuple(sorted(counted))
+        return dataclasses.replace(
+            self, nodes=located, shared=shared, unknown=unknown,
+            invalid_nodes=frozenset(invalid))
+
     @property
     def unread(self) -> list[str]:
         """Name the cells and hosts that may have further compute nodes."""
@@ -203,47 +243,3 @@ class Nova:
     def unmapped_or_nodeless(self) -> list[str]:
         """List the member hosts that are unmapped or have no node."""
         return sorted(self.unmapped | self.nodeless())
-
-
-@dataclasses.dataclass(frozen=True)
-class Scope:
-    """Aggregate, and compute nodes of a host, that an operation affects."""
-
-    aggregate_uuid: str
-    """Empty when nova has no such aggregate, or no UUID of it."""
-    nodes: frozenset[str] = frozenset()
-    """UUIDs of the host's compute nodes, in the cells that answered."""
-    cells_down: Down = dataclasses.field(default_factory=dict)
-    members: frozenset[str] = frozenset()
-    """UUIDs of the host's aggregates."""
-    invalid_aggregates: frozenset[HostAggregate] = frozenset()
-    """The aggregate and those of the host, if their UUIDs are none."""
-
-
-class Source(Protocol):
-    """Interface to nova's state; each call reads from the writer, uncached."""
-
-    def aggregates(self) -> abc.Mapping[str, str]:
-        """Read every aggregate that has a UUID, UUID to name."""
-
-    def with_hosts(self) -> frozenset[str]:
-        """Read the UUIDs of the aggregates that have hosts and a UUID."""
-
-    def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
-             aggregates: abc.Iterable[str] = (),
-             down: Down | None = None) -> Nova:
-        """Read nova's state for the given hosts, nodes and aggregates.
-
-        By default a mapped host is searched for in its own cell, and then only
-        undecided nodes in others.
-
-        :param aggregates: aggregate UUIDs to check for existence
-        :param down: cells that did not answer ``read_all``: only the nodes are
-            searched for, in all other cells and with the same patience
-        """
-
-    def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
-        """Read the names of those compute nodes, by UUID, that a cell has."""
-
-    def read_all(self) -> Nova:
-        """Read nova's state for every host and every aggregate."""

@@ -22,7 +22,6 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import keyed_aggregates
-from nova_aggregate_mirror.source import node_locations
 from nova_aggregate_mirror import uuids
 
 T = TypeVar('T')
@@ -262,8 +261,7 @@ def _nova(aggregates: abc.Iterable[ListedAggregate],
           rows: abc.Iterable[source.NodeRow], silent: frozenset[str],
           unlisted_nodes: frozenset[str] = frozenset()) -> source.Nova:
     # Each node that is listed counts: mappings and cells are not shown.
-    nova = node_locations.locate(
-        rows, {}, complete=True, nova=_collected(aggregates))
+    nova = _collected(aggregates).with_nodes(rows, homes={}, complete=True)
     cells_down = {**cells_of(silent)}
     hosts_down = dict.fromkeys(
         nova.members.keys() & silent, frozenset(cells_down))

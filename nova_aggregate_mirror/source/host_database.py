@@ -11,9 +11,23 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import node_locations
 from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """Aggregate, and compute nodes of a host, that an operation affects."""
+
+    aggregate_uuid: str
+    """Empty when nova has no such aggregate, or no UUID of it."""
+    nodes: frozenset[str] = frozenset()
+    """UUIDs of the host's compute nodes, in the cells that answered."""
+    cells_down: source.Down = dataclasses.field(default_factory=dict)
+    members: frozenset[str] = frozenset()
+    """UUIDs of the host's aggregates."""
+    invalid_aggregates: frozenset[source.HostAggregate] = frozenset()
+    """The aggregate and those of the host, if their UUIDs are none."""
 
 
 class _Records:
@@ -62,7 +76,7 @@ class HostSource:
         self._api = connections.api_database((limits_some or limits).answer)
         self._cells = cells.Cells(limits, limits_some, read)
 
-    def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
+    def scope(self, aggregate_id: int, host: str = '') -> Scope:
         """Read an aggregate's UUID, and a host's nodes and aggregates."""
         with self._api.reading() as api:
             answer = api.execute(
@@ -84,7 +98,7 @@ class HostSource:
         nova = source.Nova.of_aggregates(
             (row.aggregate_id, row.aggregate, row.aggregate_name, row.member)
             for row in aggregates)
-        scope = source.Scope(
+        scope = Scope(
             uuid if uuid in nova.aggregates else '',
             members=frozenset[str]().union(*nova.members.values()),
             invalid_aggregates=nova.invalid_aggregates)
@@ -123,9 +137,9 @@ class HostSource:
                 candidates = self._cells.all(api)
         if down is None:
             self._query(records, candidates, hosts, nodes)
-            undecided = frozenset(node_locations.locate(
-                records.nodes, records.homes, complete=False, nodes=nodes
-            ).unknown)
+            nova = source.Nova.of_aggregates(()).with_nodes(
+                records.nodes, records.homes, complete=False, nodes=nodes)
+            undecided = frozenset(nova.unknown)
             if undecided:
                 # They may have moved, and are deleted if no cell has them.
                 with self._api.reading() as api:
@@ -187,6 +201,5 @@ def snapshot(aggregates: source.Nova, rows: abc.Iterable[source.NodeRow],
         names = frozenset(possible & down.keys())
         if names:
             hosts_down[host] = names
-    nova = node_locations.locate(
-        rows, homes, complete=not down, nodes=nodes, nova=aggregates)
+    nova = aggregates.with_nodes(rows, homes, complete=not down, nodes=nodes)
     return dataclasses.replace(nova, cells_down=down, hosts_down=hosts_down)

@@ -17,8 +17,8 @@ import testtools
 
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import host_database
 from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
 from tests import databases
@@ -94,10 +94,11 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             warnings.simplefilter('error', sa.exc.SAWarning)
             nova = database.DatabaseSource()
             self.assertEqual(
-                source.Scope(AGGREGATE, frozenset({NODE}), {},
-                             frozenset({AGGREGATE, OTHER})),
+                host_database.Scope(
+                    AGGREGATE, frozenset({NODE}), {},
+                    frozenset({AGGREGATE, OTHER})),
                 nova.scope(1, 'h1'))
-            self.assertEqual(source.Scope(''), nova.scope(0))
+            self.assertEqual(host_database.Scope(''), nova.scope(0))
             whole = nova.read_all()
             self.assertEqual({NODE: 'h1'}, whole.nodes)
             self.assertEqual({'h1': {AGGREGATE, OTHER}}, whole.members)

@@ -13,8 +13,8 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import host_database
 from tests import fixtures
 from tests import functional
 
@@ -124,8 +124,9 @@ class TestRead(SourceTest):
                                 [self.zone.uuid, uuidutils.generate_uuid()])
         self.assertEqual({}, nova.nodes)
         self.assertEqual({self.zone.uuid: 'zone'}, nova.aggregates)
-        self.assertEqual(source.Scope(''), self.source.scope(4711, 'unknown'))
-        self.assertEqual(source.Scope(self.zone.uuid),
+        self.assertEqual(
+            host_database.Scope(''), self.source.scope(4711, 'unknown'))
+        self.assertEqual(host_database.Scope(self.zone.uuid),
                          self.source.scope(self.zone.id))
 
 
@@ -162,8 +163,9 @@ class TestCells(SourceTest):
         self.cloud.nova.break_cell('cell2')
         nova = self.source.read(['near'], self.near.nodes)
         self.assertEqual({}, nova.cells_down)
-        place = source.Scope(self.zone.uuid, frozenset(self.near.nodes),
-                             members=frozenset({self.zone.uuid}))
+        place = host_database.Scope(
+            self.zone.uuid, frozenset(self.near.nodes),
+            members=frozenset({self.zone.uuid}))
         self.assertEqual(place, self.source.scope(self.zone.id, 'near'))
         # Nova may not have the aggregate.
         self.assertEqual(dataclasses.replace(place, aggregate_uuid=''),

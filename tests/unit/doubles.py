@@ -21,7 +21,6 @@ from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import node_locations
 
 SILENT = exceptions.CellUnavailable.of(
     causes.silent(5.0), causes.cell('cell9')).failure
@@ -169,7 +168,7 @@ class Nova:
                 if (host in wanted or node in asked)
                 and host not in self.silent]
         mapped = {host for _node, host in places} - self.unmapped
-        located = node_locations.locate(
+        located = source.Nova.of_aggregates(()).with_nodes(
             rows, dict.fromkeys(mapped, 'cell1'), not self.silent, asked)
         return dataclasses.replace(
             located,

@@ -33,6 +33,7 @@ from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import host_database
 from tests.unit.agent import case
 from tests.unit.hooks import test_mirror
 from tests.unit import servers
@@ -230,11 +231,11 @@ class TestHookLog(test_mirror.HookTest):
     """Sentences of a nova-api whose user changes an aggregate."""
 
     def logged(self, error: exceptions.MirrorError, method: str, host: str,
-               *scopes: source.Scope | exceptions.MirrorError) -> str:
+               *scopes: host_database.Scope | exceptions.MirrorError) -> str:
         """Return what nova-api logs of an operation."""
         with fixtures.FakeLogger() as log:
             self.run_hook(error, method, host, scopes=scopes or [
-                source.Scope('agg')])
+                host_database.Scope('agg')])
         return log.output
 
     def test_converge_that_fails(self) -> None:
@@ -259,7 +260,8 @@ class TestHookLog(test_mirror.HookTest):
             for scope, sentence in (
                     (exceptions.NovaUnavailable.again(error.failure),
                      'request req-of-the-user): %s\n' % error),
-                    (source.Scope('agg', cells_down={'one': error.failure}),
+                    (host_database.Scope(
+                        'agg', cells_down={'one': error.failure}),
                      'a cell was not read: %s\n' % failure)):
                 self.assertIn(sentence, self.logged(
                     error, test_mirror.ADD, 'h1', scope))

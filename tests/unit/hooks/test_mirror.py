@@ -20,7 +20,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import host_database
 from tests.unit import doubles
 
 ADD = 'add_host_to_aggregate'
@@ -45,7 +45,7 @@ class Process(processes.Process):
     """Journal, nova and placement of a test, as far as the hook uses them."""
 
     def __init__(self, test: doubles.TestCase, scope: abc.Callable[
-            ..., source.Scope] = source.Scope) -> None:
+            ..., host_database.Scope] = host_database.Scope) -> None:
         self.conf = test.conf
         self.rows, self.ledger = test.journal.rows, test.journal.ledger
         self.placement = test.placement
@@ -80,15 +80,15 @@ class HookTest(doubles.TestCase):
     def run_hook(self, error: exceptions.MirrorError, method: str,
                  host: str = '', raised: str = '',
                  scopes: abc.Iterable[
-                     source.Scope | exceptions.MirrorError] = (
-                         source.Scope('agg'),)) -> None:
+                     host_database.Scope | exceptions.MirrorError] = (
+                         host_database.Scope('agg'),)) -> None:
         """Run both parts of the hook, with what nova raised between them.
 
         :param scopes: what each operation of the request reads, or the error
         """
         answers = iter(scopes)
 
-        def scope(*_operation: object) -> source.Scope:
+        def scope(*_operation: object) -> host_database.Scope:
             answer = next(answers)
             if isinstance(answer, exceptions.MirrorError):
                 raise answer
@@ -127,7 +127,7 @@ class TestWithoutTheJournal(HookTest):
             asked.append(recorded)
             return call()
 
-        process = Process(self, lambda *_operation: source.Scope('agg'))
+        process = Process(self, lambda *_operation: host_database.Scope('agg'))
         process.reconcile = reconcile
         with mock.patch.object(
                 mirror.Mirror, '_process', lambda _hook: process), \
@@ -158,11 +158,12 @@ class TestRequest(HookTest):
     def test_process_that_changes(self) -> None:
         """A forked child uses nothing of its parent, in a request either."""
         refused = exceptions.ServiceUnreachable('refused')
-        hook = Mirror(Process(self, lambda *_what: source.Scope('agg')),
+        hook = Mirror(Process(self, lambda *_what: host_database.Scope('agg')),
                       refused)
         operation = hooks.Operation(ADD, 1, 'h1', 'req', 'req')
         hook.before(operation)
-        hook._of_test = Process(self, lambda *_what: source.Scope('agg'))
+        hook._of_test = Process(
+            self, lambda *_what: host_database.Scope('agg'))
         self.assertIs(hook._of_test, hook._request(operation).process)
 
 
@@ -172,9 +173,10 @@ class TestHandOver(HookTest):
         """Each row has the compute nodes that were read before."""
         self.run_hook(
             exceptions.CellUnavailable('refused'), ADD, 'h1', scopes=[
-                source.Scope('agg', frozenset({'n1'})),
-                source.Scope('agg', cells_down={'cell9': doubles.SILENT}),
-                source.Scope('agg')])
+                host_database.Scope('agg', frozenset({'n1'})),
+                host_database.Scope(
+                    'agg', cells_down={'cell9': doubles.SILENT}),
+                host_database.Scope('agg')])
         self.assertEqual([[], ['n1'], ['n1']], sorted(
             sorted(row.dirty.nodes) for row in self.journal.rows.all()))
         self.assertIn(': ' + doubles.SILENT.step, self.log.output)
