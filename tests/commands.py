@@ -36,7 +36,7 @@ if 'forkserver' in multiprocessing.get_all_start_methods():
         *PROGRAMS, 'alembic.command', 'alembic.config',
         'nova_aggregate_mirror.audit.readers',
         'nova_aggregate_mirror.explain.emptying',
-        'nova_aggregate_mirror.html_report.answer',
+        'nova_aggregate_mirror.html_report.page',
         'nova_aggregate_mirror.html_report.report',
         'nova_aggregate_mirror.osc.aggregates',
         'nova_aggregate_mirror.osc.servers', 'osc_placement.plugin',

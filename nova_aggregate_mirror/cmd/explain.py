@@ -130,19 +130,19 @@ def check(options: argparse.Namespace) -> None:
         (extra, surplus),
         (options.order and not options.servers_of,
          '--order needs --servers-of')]
-    for name, value, other in (
+    for name, value, also_for in (
             ('image', options.image, 'rebuild'),
             ('image-property', options.properties, 'rebuild'),
             ('volume', options.volume, None),
             ('project', options.project, None),
             ('zone', options.zone, 'unshelve'), ('hint', options.hints, None),
             ('count', options.count != 1, None)):
-        needed = '--flavor' + (' or --for ' + other if other else '')
-        is_needed = not options.flavor and operation != other
+        needed = '--flavor' + (' or --for ' + also_for if also_for else '')
+        is_needed = not options.flavor and operation != also_for
         misuses.append((value and is_needed, '--%s needs %s' % (name, needed)))
     for name in 'host', 'network', 'port':
-        values = options.servers_of and getattr(options, name + 's')
-        misuses.append((values, '--%s does not apply to --servers-of' % name))
+        applies = getattr(options, name + 's') and options.servers_of
+        misuses.append((applies, '--%s does not apply to --servers-of' % name))
     for name, _value in options.hints:
         misuses.append((name.startswith('_nova'), '--hint %s: names that '
                         'begin with _nova are reserved for nova' % name))
@@ -155,18 +155,19 @@ def run(conf: cfg.ConfigOpts) -> int:
     """Explain the request of the command line; return the exit status."""
     program.check_configuration()
     args = conf.command
-    words: Any = departures if args.servers_of else explanation
+    view: Any = departures if args.servers_of else explanation
     try:
         if args.html is None:
             answer = _explain(conf)
-            _show(args.format, answer, words)
+            _show(args.format, answer, view)
         else:
             # Imported here, so that tables do not need the template engine.
-            from nova_aggregate_mirror.html_report import answer as page
+            from nova_aggregate_mirror.html_report import page
             with output.replaced(args.html) as write:
                 answer = _explain(conf)
-                write(page.render(answer, time.time()))
-            report.summarize(args.html, words.sentence(answer))
+                write(page.generate(
+                    view.PAGE, time.time(), answer=answer, view=view))
+            report.summarize(args.html, view.sentence(answer))
     except exceptions.CellUnavailable as exc:
         cli.tell([str(exc)])
         return exit_status.NO_NODE
@@ -198,11 +199,11 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
         return gather.explain(cloud, args, names.look_up, program.journal)
 
 
-def _show(form: str, answer: Answer, words: Any) -> None:
-    """Print the answer, as the module ``words`` renders it."""
+def _show(form: str, answer: Answer, view: Any) -> None:
+    """Print the answer, which the module ``view`` renders."""
     if form == 'table':
-        print(words.text(answer))
+        print(view.text(answer))
         return
     if form in cli.LINES:
-        print(words.text(answer, tables=False), file=sys.stderr)
-    cli.show(form, words.document(answer), words.COLUMNS, words.rows(answer))
+        print(view.text(answer, tables=False), file=sys.stderr)
+    cli.show(form, view.document(answer), view.COLUMNS, view.rows(answer))

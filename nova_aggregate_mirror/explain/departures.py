@@ -24,11 +24,9 @@ ORDERS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
 TABLE = ('Server', 'State', 'Operation', 'Flavor', 'Host, or why none')
 COLUMNS = ('Server', 'ID', 'State', 'Operation', 'Flavor', 'Destination',
            'Reason')
-NAMED = 5
-NOT_LOOKED_AT = ('volumes, addresses, and what nova-conductor and '
-                 'nova-compute check of both hosts before a live migration')
-ORDER = ('Make the moves in this order: end each, and confirm a cold migration, '
-         'before the next.')
+PAGE = 'departures'  # The template.
+ORDER = ('Make the moves in this order: end each, and confirm a cold '
+         'migration, before the next.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +65,10 @@ class Answer:
     remarks: abc.Sequence[str] = ()
     cells_down: bool = False
     interrupted = False
-    """An answer is whole."""
+    """Ctrl-C ends the command, without an answer."""
+    not_looked_at = ('volumes, addresses, and what nova-conductor and '
+                     'nova-compute check of both hosts before a live '
+                     'migration')
 
     @property
     def possible(self) -> bool:
@@ -83,15 +84,15 @@ def sentence(answer: Answer) -> str:
     total = len(answer.departures)
     if not total:
         return 'No server is on %s' % answer.host
-    text = '%d of %s %s a host' % (
-        len(answer.of_kind(FOUND)), plurals.count(total, 'server'),
-        'finds' if total == 1 else 'find')
+    find = plurals.count(total, 'server finds', 'servers find')
+    text = '%d of %s a host' % (len(answer.of_kind(FOUND)), find)
     missing, staying = answer.of_kind(NO_HOST), answer.of_kind(NOT_MOVABLE)
     if missing:
         names = ['%s (%s)' % (server.name, server.reason)
                  for server in missing]
-        do = plurals.count(len(missing), 'does', 'do')
-        text += '; %s not: %s' % (do, plurals.first(names, NAMED))
+        do_not = plurals.count(len(missing), 'does not', 'do not')
+        text += '; %s: %s' % (
+            do_not, plurals.first(names, explanation.SENTENCE_NAMES))
     if staying:
         counts = collections.Counter(server.reason for server in staying)
         reasons = ['%d %s' % (count, reason)
@@ -103,10 +104,10 @@ def sentence(answer: Answer) -> str:
 
 def text(answer: Answer, tables: bool = True) -> str:
     """Render the answer, perhaps with a row for each server."""
+    omission = 'Not looked at: %s.' % answer.not_looked_at
     parts = [*map(explanation.paragraph, answer.remarks),
              printable.line(sentence(answer)),
-             explanation.paragraph('Not looked at: %s.' % NOT_LOOKED_AT),
-             explanation.paragraph(ORDER)]
+             *map(explanation.paragraph, (omission, ORDER))]
     if tables and answer.departures:
         cells = [(server.name, server.state, server.operation or '-',
                   server.flavor, server.destination or server.reason)
@@ -126,6 +127,6 @@ def document(answer: Answer) -> dict[str, Any]:
     """Return a JSON object; its keys are documented with the command."""
     return {
         'remarks': list(answer.remarks), 'summary': sentence(answer),
-        'not_looked_at': NOT_LOOKED_AT, 'host': answer.host,
+        'not_looked_at': answer.not_looked_at, 'host': answer.host,
         'servers': [{**dataclasses.asdict(server), 'kind': server.kind}
                     for server in answer.departures]}

@@ -43,14 +43,15 @@ HOST = '<host>'
 ACCEPTABLE = 'acceptable'
 """Kind of the verdict on a compute node that passes every condition."""
 
-SENTENCE_HOSTS, ROW_HOSTS = 5, 6
-"""Hosts that the sentence, and a row of the table, name."""
+SENTENCE_NAMES, ROW_NAMES = 5, 6
+"""Maximum number of names in the sentence, and in a row of the table."""
 
 COLUMNS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do', 'Also')
 TABLE = ('Hosts', 'Reason, and what to do')
 RECORD = ('Time', 'Event', 'Host', 'Result')
 FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
 ZONES = ('Zone', 'Servers')
+PAGE = 'answer'  # The template.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Verdict:
     host: str
     reason: Reason
     condition: int
-    """Number of the first one that it fails, from 0; of all if none."""
+    """Index of the first condition that it fails; their number if none."""
     scores: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Weigher of nova to its part of the weight, of an acceptable node."""
     also: tuple[Reason, ...] = ()
@@ -150,7 +151,7 @@ class Answer:
     zones: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
     """Zone of the hosts to the number of servers that fit there."""
     interrupted: bool = False
-    """Whether Ctrl-C has ended that, and more may fit."""
+    """Whether Ctrl-C ended the placing, so that more may fit."""
     failure: str = ''
     """Why the request fails whatever hosts there are; empty if it does not."""
     record: ServerRecord | None = None
@@ -178,10 +179,20 @@ class Answer:
         return bool(self.acceptable)
 
     @property
+    def multinode_hosts(self) -> set[str]:
+        """The hosts with several compute nodes."""
+        nodes = collections.Counter(verdict.host for verdict in self.verdicts)
+        return {host for host, count in nodes.items() if count > 1}
+
+    @property
     def noun(self) -> str:
         """The plural noun for numbers of verdicts."""
-        hosts = {verdict.host for verdict in self.verdicts}
-        return 'hosts' if len(hosts) == len(self.verdicts) else 'compute nodes'
+        return 'compute nodes' if self.multinode_hosts else 'hosts'
+
+    @property
+    def placed_by_host(self) -> list[tuple[str, int]]:
+        """Hosts and their numbers of servers, the largest number first."""
+        return collections.Counter(self.placed).most_common()
 
 
 def sentence(answer: Answer) -> str:
@@ -194,27 +205,27 @@ def sentence(answer: Answer) -> str:
     text = 'nova-scheduler finds %d of %d %s' % (
         len(acceptable), len(answer.verdicts), answer.noun)
     if acceptable:
-        text += ' (%s)' % names(acceptable, SENTENCE_HOSTS)
+        text += ' (%s)' % names(acceptable, SENTENCE_NAMES)
     if why := excluded(answer):
         text += ': ' + why
     if answer.count > 1:
         text += '. %d of %d servers fit at once' % (
             len(answer.placed), answer.count)
     if answer.placed:
-        by_host = collections.Counter(answer.placed).most_common()
-        counts = ['%d on %s' % (count, host) for host, count in by_host]
-        text += ': ' + plurals.first(counts, SENTENCE_HOSTS)
+        counts = ['%d on %s' % (count, host)
+                  for host, count in answer.placed_by_host]
+        text += ': ' + plurals.first(counts, SENTENCE_NAMES)
     return text
 
 
 def excluded(answer: Answer) -> str:
-    """Return why hosts are not left, with the number of each reason."""
-    # Nova has none, or the cells with all of them did not answer.
-    nothing = '' if answer.verdicts else 'nova shows no compute node'
+    """Return why hosts are not left, with the number of hosts by reason."""
+    # Nova has no compute node, or no cell that has any answered.
+    no_node = '' if answer.verdicts else 'nova shows no compute node'
     phrases = collections.Counter(sorted(
         verdict.reason.phrase for verdict in answer.verdicts
         if verdict.reason.kind != ACCEPTABLE))
-    return answer.failure or nothing or ', '.join(
+    return answer.failure or no_node or ', '.join(
         '%d %s' % (count, phrase) for phrase, count in phrases.most_common())
 
 
@@ -228,9 +239,9 @@ def _filled(answer: Answer) -> str:
         if elsewhere not in {reason.phrase for reason in reasons}:
             verdicts.append(verdict)
     inside = dataclasses.replace(answer, verdicts=verdicts)
-    hosts = '%d %s%s' % (len(inside.verdicts), inside.noun,
+    total = '%d %s%s' % (len(inside.verdicts), inside.noun,
                          ' of %s' % zone if zone else '')
-    parts = ['%s on %d of %s' % (reason, count, hosts)
+    parts = ['%s on %d of %s' % (reason, count, total)
              for reason, count in answer.ran_out.items()]
     end = 'then ' + ', '.join(filter(None, [*parts, excluded(inside)]))
     if answer.interrupted or len(answer.placed) == MAX_SERVERS:
@@ -240,8 +251,8 @@ def _filled(answer: Answer) -> str:
 
 def names(hosts: abc.Iterable[str], limit: int) -> str:
     """Join the first hosts; a host with several nodes is named once."""
-    texts = [host if nodes == 1 else '%s with %d nodes' % (host, nodes)
-             for host, nodes in collections.Counter(hosts).items()]
+    texts = [host if count == 1 else '%s with %d nodes' % (host, count)
+             for host, count in collections.Counter(hosts).items()]
     return plurals.first(texts, limit)
 
 
@@ -263,10 +274,10 @@ def text(answer: Answer, tables: bool = True) -> str:
         parts.append(terminal_tables.render(ZONES, answer.zones.items()))
     if tables and answer.verdicts:
         cells = []
-        for count, hosts, *reason, also in rows(answer):
-            also = also and 'also: ' + also
+        for count, hosts, phrase, detail, step, also in rows(answer):
+            further = 'also: ' + also if also else ''
             cells.append(((plurals.count(count, 'compute node'), hosts),
-                          (*reason, also)))
+                          (phrase, detail, step, further)))
         parts.append(terminal_tables.render(TABLE, cells))
     parts += [paragraph('Note: ' + note) for note in answer.notes]
     return '\n\n'.join(parts)
@@ -313,7 +324,7 @@ def rows(answer: Answer) -> list[tuple[Any, ...]]:
     """Return rows for ``COLUMNS``; hosts in the same state share a row."""
     found = []
     for verdicts, (reason, *also) in groups(answer):
-        hosts = names((verdict.host for verdict in verdicts), ROW_HOSTS)
+        hosts = names((verdict.host for verdict in verdicts), ROW_NAMES)
         found.append((
             len(verdicts), hosts, reason.phrase, reason.detail, reason.step,
             '; '.join(further.phrase for further in also)))
@@ -322,22 +333,22 @@ def rows(answer: Answer) -> list[tuple[Any, ...]]:
 
 def groups(answer: Answer) -> list[tuple[list[Verdict], list[Reason]]]:
     """Group verdicts of one condition with the same reason, in their order."""
-    groups: dict[Any, list[Verdict]] = {}
+    by_key: dict[Any, list[Verdict]] = {}
     for verdict in answer.verdicts:
-        # These may differ in their figures.
+        # Further reasons of one phrase may differ in their figures.
         further = tuple(reason.phrase for reason in verdict.also)
         key = verdict.condition, verdict.reason, further
-        groups.setdefault(key, []).append(verdict)
-    return [(verdicts, reasons(verdicts)) for verdicts in groups.values()]
+        by_key.setdefault(key, []).append(verdict)
+    return [(verdicts, reasons(verdicts)) for verdicts in by_key.values()]
 
 
 def reasons(verdicts: list[Verdict]) -> list[Reason]:
     """Return the reasons of a group; a single host is named in them."""
     common = []
-    for reason, *others in zip(*((verdict.reason, *verdict.also)
-                                 for verdict in verdicts), strict=True):
+    by_verdict = [(verdict.reason, *verdict.also) for verdict in verdicts]
+    for reason, *others in zip(*by_verdict, strict=True):
         if {*others} - {reason}:
-            # They have the phrase in common.
+            # The verdicts have the phrase in common, not the figures.
             reason = Reason(reason.kind, reason.phrase)
         common.append(reason)
     hosts = {verdict.host for verdict in verdicts}

@@ -10,7 +10,6 @@ import fixtures as base_fixtures
 import testtools
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.html_report import answer
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import full_syncs
@@ -335,7 +334,7 @@ class TestAnswer(PageTest):
     def write(self, content, width=1400, scheme='light'):
         """Write the page of an answer, and open it."""
         with open(self.file, 'w') as page:
-            page.writelines(answer.render(content, test_answer.NOW))
+            page.write(test_answer.rendered(content))
         open_page(self, width, scheme)
 
     def test_single_host_among_thousands(self):

@@ -7,7 +7,7 @@ import uuid
 import testtools
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.html_report import answer
+from nova_aggregate_mirror.html_report import page
 
 NOW = 1.7e9
 EVIL = '<script>document.title = "evil"</script><b title=\'&amp;'
@@ -38,15 +38,16 @@ def explained(hosts, excluded, reason=OFF, **options):
         {'flavor': 'm1'}, conditions, [*left, *verdicts], **options)
 
 
-def page(what):
-    return ''.join(answer.render(what, NOW))
+def rendered(answer):
+    return ''.join(page.generate(
+        explanation.PAGE, NOW, answer=answer, view=explanation))
 
 
 class TestBars(testtools.TestCase):
 
     def test_shares_of_all_compute_nodes(self):
         """What is left and what is excluded add up to the bar above."""
-        text = page(explained(200, [0, 50, 150]))
+        text = rendered(explained(200, [0, 50, 150]))
         self.assertEqual(
             [('left', '100%'), ('left', '100%'), ('left', '75%'),
              ('excluded', '25%'), ('excluded', '75%')],
@@ -55,13 +56,13 @@ class TestBars(testtools.TestCase):
 
     def test_nova_without_compute_nodes(self):
         """There is no bar, and the page says why."""
-        text = page(explained(0, [0]))
+        text = rendered(explained(0, [0]))
         self.assertNotIn('style="width', text)
         self.assertIn('Nova shows no compute node.', text)
 
     def test_what_is_said_beside_the_answer(self):
         """What is down, and what was not looked at."""
-        text = page(explained(
+        text = rendered(explained(
             2, [1], remarks=['No nova-scheduler is up'],
             not_looked_at='quotas'))
         first = text.partition('<h1')[0]
@@ -70,7 +71,7 @@ class TestBars(testtools.TestCase):
 
     def test_links_to_the_hosts(self):
         """Each condition that excludes hosts leads to their first row."""
-        text = page(explained(9, [2, 0, 3]))
+        text = rendered(explained(9, [2, 0, 3]))
         self.assertEqual(['condition-0', 'condition-2'],
                          re.findall('<a href="#([^"]+)"', text))
         self.assertEqual(['condition-3', 'condition-0', 'condition-2'],
@@ -81,7 +82,7 @@ class TestHosts(testtools.TestCase):
 
     def test_every_host_is_named(self):
         """Hosts in the same state share a row, which names all of them."""
-        text = page(explained(20, [12]))
+        text = rendered(explained(20, [12]))
         self.assertIn('<b>12 hosts</b> from <bdi>cmp-0000</bdi>', text)
         self.assertIn('<b>8 hosts</b> from <bdi>cmp-0012</bdi>', text)
         self.assertEqual(20, text.count('<li><bdi>cmp-'))
@@ -91,13 +92,14 @@ class TestHosts(testtools.TestCase):
 
     def test_size(self):
         """A host adds its name, and nothing else."""
-        sizes = [len(page(explained(hosts, [hosts]))) for hosts in (0, 5000)]
+        sizes = [len(rendered(explained(hosts, [hosts])))
+                 for hosts in (0, 5000)]
         self.assertLess(sizes[0], 16 * 1024)
         self.assertLess((sizes[1] - sizes[0]) / 5000, 32)
 
     def test_single_host(self):
         """Its step has its name, and no placeholder."""
-        text = page(explained(3, [1]))
+        text = rendered(explained(3, [1]))
         self.assertIn('<b><bdi>cmp-0000</bdi></b>', text)
         self.assertIn('enable cmp-0000', text)
         self.assertNotIn('enable &lt;host&gt;', text)
@@ -106,29 +108,29 @@ class TestHosts(testtools.TestCase):
         """Each with its step, which names a single host."""
         down = explanation.Reason(
             'down', 'down', '', 'start ' + explanation.HOST)
-        text = page(explanation.Answer({}, [], [
+        text = rendered(explanation.Answer({}, [], [
             explanation.Verdict('node', 'cmp', OFF, 0, also=(down,))]))
         self.assertIn('also: <bdi>down</bdi>', text)
         self.assertIn('<bdi>start cmp</bdi>', text)
 
     def test_several_nodes_of_a_host(self):
         """Their UUIDs tell them apart."""
-        text = page(explanation.Answer({}, [], [
+        text = rendered(explanation.Answer({}, [], [
             explanation.Verdict('node-%d' % one, 'ironic', OFF, 0)
             for one in range(2)]))
         self.assertIn('<b>2 compute nodes</b> from <bdi>ironic</bdi>', text)
         self.assertIn('<bdi>ironic</bdi> <code>node-1</code>', text)
-        self.assertNotIn('<code>', page(explained(3, [2])))
+        self.assertNotIn('<code>', rendered(explained(3, [2])))
 
     def test_hosts_of_the_servers(self):
         """The hosts of the servers are listed with their numbers."""
-        text = page(explained(
+        text = rendered(explained(
             3, [1], count=4, placed=['cmp-0001', 'cmp-0002', 'cmp-0001']))
         self.assertIn('Requested at once: 4; with a host: 3.', text)
         self.assertIn('2 on <bdi>cmp-0001</bdi>', text)
-        self.assertNotIn('id="servers"', page(explained(3, [1])))
-        text = page(explained(3, [1], placed=['cmp-0001'], fills=True,
-                              zones={'az-1': 1}))
+        self.assertNotIn('id="servers"', rendered(explained(3, [1])))
+        text = rendered(explained(
+            3, [1], placed=['cmp-0001'], fills=True, zones={'az-1': 1}))
         self.assertIn('1 in zone <bdi>az-1</bdi>', text)
 
 
@@ -142,7 +144,7 @@ class TestEscaping(testtools.TestCase):
             [explanation.Verdict(EVIL, EVIL, reason, 0, also=(reason,))] * 2,
             [EVIL],
             placed=[EVIL], count=2, failure=EVIL)
-        text = page(what)
+        text = rendered(what)
         self.assertEqual(1, text.count('<script>'))
         self.assertNotIn('<b title', text)
         # Title and headline with a failure and a host each, name and value of
@@ -155,6 +157,6 @@ class TestEscaping(testtools.TestCase):
         names = ', '.join('aggregate-%d' % one for one in range(99))
         what = explained(2, [1])
         condition = explanation.Condition(names, '', 1, 1)
-        text = page(explanation.Answer({}, [condition], what.verdicts))
+        text = rendered(explanation.Answer({}, [condition], what.verdicts))
         self.assertIn('<summary><bdi>%s…</bdi>' % names[:90], text)
         self.assertIn('<bdi>%s</bdi></details>' % names, text)

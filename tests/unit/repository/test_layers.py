@@ -90,8 +90,6 @@ PURE = {
     'explain/conditions explain/reasons explain/reason_table': (
         're', 'shlex', 'textwrap', 'nova_aggregate_mirror.explain',
         'nova_aggregate_mirror.reconcile', 'nova_aggregate_mirror.scheduler'),
-    'html_report/answer': (
-        'nova_aggregate_mirror.explain', 'nova_aggregate_mirror.html_report'),
     # The query and the guard decide alike, in any process.
     'scheduler/constraints scheduler/filter_table audit/rules '
     'source/__init__': (
