@@ -48,11 +48,11 @@ Answers = abc.Sequence[Candidates]
 def by_provider(requests: abc.Iterable[abc.Mapping[str, Any]]
                 ) -> abc.Mapping[str, list[Any]]:
     """Map each provider to the allocation requests that it is part of."""
-    having: dict[str, list[Any]] = {}
+    requests_of: dict[str, list[Any]] = {}
     for request in requests:
         for provider in request['allocations']:
-            having.setdefault(provider, []).append(request)
-    return having
+            requests_of.setdefault(provider, []).append(request)
+    return requests_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Inventory:
 
     total: int
     reserved: int
-    ratio: float
+    allocation_ratio: float
     used: int
     min_unit: int
     max_unit: int
@@ -71,7 +71,8 @@ class Inventory:
     @property
     def usable(self) -> int:
         """The amount that placement allocates in all."""
-        return max(0, int((self.total - self.reserved) * self.ratio))
+        unreserved = self.total - self.reserved
+        return max(0, int(unreserved * self.allocation_ratio))
 
     @property
     def free(self) -> int:
@@ -90,14 +91,14 @@ class Funnel:
     existing: frozenset[str]
     """Compute nodes that have a resource provider."""
     passed: Passed
-    """Each condition with the compute nodes that are not known to fail it: one
-    with several providers is not asked about after the first that it fails."""
+    """Each condition with the compute nodes that are not known to fail it. A
+    node with several providers is known to fail one condition at most."""
     answers: Answers = ()
     """The response to each query, without its limit."""
     trees: abc.Mapping[str, abc.Sequence[str]] = dataclasses.field(
         default_factory=dict)
-    """Compute node to the providers of its tree; without those that may use
-    sharing providers."""
+    """Compute node to the providers of its tree; without the nodes that may
+    use sharing providers."""
     within_limit: frozenset[str] = frozenset()
     """Providers with a candidate that nova-scheduler takes."""
 
@@ -118,16 +119,16 @@ class CandidateReader:
                    ) -> Candidates:
         """Read all allocation candidates of a query.
 
-        :param limit: how many of them nova takes
+        :param limit: how many of the candidates nova takes
         :raises RequestRejected: placement does not accept the query
         """
-        # Each operation fails for a value of another type.
+        # ``[] +`` and ``{**}`` fail for a value of another type.
         return self._read('/allocation_candidates', lambda answer: Candidates(
             [] + answer['allocation_requests'],
             {**answer['provider_summaries']}, limit), parameters=parameters)
 
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
-        """Read UUIDs: provider that alone meets conditions to its root."""
+        """Map each provider that meets conditions by itself to its root."""
         return self._read('/resource_providers', lambda answer: {
             provider['uuid']: provider['root_provider_uuid'] for provider
             in answer['resource_providers']}, parameters=parameters)
@@ -141,11 +142,8 @@ class CandidateReader:
         def parse(answer: Document) -> abc.Mapping[str, Inventory]:
             # A class may have been added between the requests.
             return {name: Inventory(
-                record['total'], record['reserved'],
-                record['allocation_ratio'], used[name], record['min_unit'],
-                record['max_unit'], record['step_size'], provider)
-                for name, record in answer['inventories'].items()
-                if name in used}
+                **record, used=used[name], provider=provider) for name, record
+                in answer['inventories'].items() if name in used}
 
         return self._read(path + 'inventories', parse, provider)
 
@@ -191,12 +189,12 @@ def narrow(reader: CandidateReader, sharing: frozenset[str],
            nodes: frozenset[str]) -> Funnel:
     """Read which nodes meet each condition of a query.
 
-    A condition is asked by itself for nodes with a single provider, and with
-    those before it for others, which may meet it with several providers.
+    For nodes with a single provider each condition is asked by itself; for
+    others, which may meet it with several providers, with all before it.
 
-    :param sharing: providers that may use resources of a sharing one
-    :param queries: alternatives; nova takes the candidates of each: the first
-        may have further ones that replace some of its conditions
+    :param sharing: providers that may use resources of a sharing provider
+    :param queries: nova takes the candidates of each; those after the first
+        replace some of its conditions
     :raises RequestRejected: placement does not accept the whole query
     """
     roots = reader.trees()
@@ -209,14 +207,14 @@ def narrow(reader: CandidateReader, sharing: frozenset[str],
     # The whole queries take longest and start first.
     answers: list[Candidates] = for_each(lambda query: reader.candidates(
         query.parameters(), query.limit), queries)
-    complete = frozenset[str]().union(
+    meeting_all = frozenset[str]().union(
         *(answer.summaries for answer in answers))
     single = frozenset(node for node, providers in trees.items()
                        if queries[0].plain and not providers[1:])
     passed = _passed(reader, for_each, queries, single, existing - single,
-                     complete)
-    # Placement would return as many of its first candidates. Nova skips a host
-    # of which only a child has one.
+                     meeting_all)
+    # With its limit the query would return these. Nova skips a host of which
+    # only a child provider has a candidate.
     taken = [answer.requests[:answer.limit] for answer in answers]
     within_limit = frozenset(by_provider(itertools.chain(*taken)))
     return Funnel(existing, passed, answers, trees, within_limit)
@@ -224,8 +222,12 @@ def narrow(reader: CandidateReader, sharing: frozenset[str],
 
 def _passed(reader: CandidateReader, for_each: isolation.Each,
             queries: placement_query.Queries, single: frozenset[str],
-            remaining: frozenset[str], complete: frozenset[str]) -> Passed:
-    """Return each condition with the nodes that are not known to fail it."""
+            remaining: frozenset[str], meeting_all: frozenset[str]) -> Passed:
+    """Return each condition with the nodes that are not known to fail it.
+
+    :param single: nodes with a single provider; ``remaining`` are the others
+    :param meeting_all: providers with a candidate of a whole query
+    """
     def candidates_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
         return reader.candidates(query.parameters(part)).summaries
 
@@ -242,13 +244,13 @@ def _passed(reader: CandidateReader, for_each: isolation.Each,
     parts = [conditions[:count] for count in range(1, len(conditions))]
     together = _ask(candidates_of, for_each, queries, parts, remaining)
     passed = []
-    # All conditions together are a complete query.
-    for condition, by_itself, joint in zip(
+    # All conditions together are the whole query, which was asked before.
+    for condition, by_itself, with_earlier in zip(
             conditions, alone, [*together, frozenset[str]()], strict=True):
         # Placement may change between queries, or cut the answer to a part.
-        failing = (remaining - joint) - complete
+        failing = (remaining - with_earlier) - meeting_all
         remaining -= failing
-        failing |= (single - by_itself) - complete
+        failing |= (single - by_itself) - meeting_all
         passed.append((condition, nodes - failing))
     return passed
 
@@ -257,7 +259,7 @@ def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
          for_each: isolation.Each, queries: placement_query.Queries,
          parts: abc.Sequence[abc.Sequence[Condition]], nodes: frozenset[str]
          ) -> list[frozenset[str]]:
-    """Return the nodes that meet each part of a query, or an alternative."""
+    """Return the nodes that meet a part or an alternative, for each part."""
     def answer(part: abc.Sequence[Condition]) -> frozenset[str]:
         if not nodes:
             return nodes
@@ -276,8 +278,8 @@ def read_figures(reader: CandidateReader, for_each: isolation.Each,
                  ) -> abc.Mapping[str, Inventories]:
     """Read the inventories of the nodes with too few resources.
 
-    :param rank: of a node; of those that fail no condition before, and then of
-        the others, the first are read
+    :param rank: sort key of a node, to read the first; those that fail no
+        earlier condition come before the others
     """
     readable = {node for node, providers in funnel.trees.items()
                 if len(providers) <= MAX_TREE}
@@ -317,9 +319,9 @@ def _inventories(reader: CandidateReader,
     inventories: dict[str, Inventory | None] = {}
     for provider in providers:
         try:
-            found = reader.inventories(provider)
+            by_class = reader.inventories(provider)
         except exceptions.ProviderNotFound:
             return None
-        for name, inventory in found.items():
+        for name, inventory in by_class.items():
             inventories[name] = None if name in inventories else inventory
     return inventories

@@ -30,7 +30,7 @@ LEFT = ('no host%s is left after %s (%s); if it goes first it takes %s, and '
 
 
 def _read(context: Any, host: str) -> list[Any]:
-    """Read the servers on a host, and those that may come back."""
+    """Read the servers on a host, and those that a revert brings back."""
     try:
         cell = objects.HostMapping.get_by_host(context, host).cell_mapping
     except nova_exception.HostMappingNotFound as exc:
@@ -115,18 +115,18 @@ class Emptying:
                             if server in servers]
         weighed = self._filling.choose(spec, answers)
         if not weighed:
-            return self._lost(row, spec, answers, self._filling)
+            return self._unplaced(row, spec, answers, self._filling)
         best = [choice.obj.host for choice in weighed
                 if choice.weight == weighed[0].weight]
-        self._filling.place(row.server, weighed[0].obj, self._host, spec)
+        self._filling.place(row.server, weighed[0].obj, spec, self._host)
         if row.operation != moving.EVACUATION:
             self._filling.taken.subtract(self._held.get(row.server, {}))
         return dataclasses.replace(row, destination=best[0], same_weight=best)
 
-    def _lost(self, row: departures.Departure, spec: Any,
-              answers: candidates.Answers, servers: filling.Filling
-              ) -> departures.Departure:
-        """Return a server with why it has no host, and had one before."""
+    def _unplaced(self, row: departures.Departure, spec: Any,
+                  answers: candidates.Answers, servers: filling.Filling
+                  ) -> departures.Departure:
+        """Return a server with why it has no host, or has one no longer."""
         request = self._request(row.server, row.operation)
         key = _key(row, request.spec)
         if key not in self._alone:
@@ -151,8 +151,8 @@ def _key(row: departures.Departure, spec: Any) -> str:
     """Return all that nova reads of a request, but for the server."""
     group = spec.instance_group
     networks = [network.network_id for network in spec.requested_networks]
-    # The text of an object lacks the content of others in it. The topology
-    # follows from flavor and image.
+    # The text of an object lacks the content of objects in it. The NUMA
+    # topology follows from flavor and image.
     image = spec.image and spec.image.obj_to_primitive()
     devices = [
         {**pci.obj_to_primitive()['nova_object.data'], 'request_id': None}
@@ -174,14 +174,14 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
     manager = gather.manager_of(cloud, nova)
     servers = sorted(_read(cloud.context, host), key=departures.ORDERS[order])
     rows = [_row(server, operation) for server in servers]
-    run = Emptying(cloud, nova, host, manager)
+    emptying = Emptying(cloud, nova, host, manager)
     leaving = [row for row in rows if row.operation]
     placed = list[departures.Departure]()
     for row in leaving:
         cloud.display.tell('%d of %d servers placed' % (
             len(placed), len(leaving)))
         try:
-            placed.append(run.place(row))
+            placed.append(emptying.place(row))
         except (reasons.Refusal, exceptions.UnknownName,
                 exceptions.RequestRejected,
                 nova_exception.NovaException) as exc:

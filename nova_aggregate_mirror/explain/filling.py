@@ -21,6 +21,7 @@ from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import reconcile
+from nova_aggregate_mirror.scheduler import filters
 from nova_aggregate_mirror.scheduler import request_spec
 
 Taken = collections.Counter[tuple[str, str]]
@@ -28,18 +29,12 @@ Taken = collections.Counter[tuple[str, str]]
 
 
 def amounts(request: abc.Mapping[str, Any]) -> dict[tuple[str, str], int]:
-    """Return what an allocation request takes."""
+    """Return the amounts that an allocation request takes, as ``Taken``."""
     taken = {}
     for provider, allocation in request['allocations'].items():
         for name, amount in allocation['resources'].items():
             taken[provider, name] = amount
     return taken
-
-
-def _with_addresses(states: list[Any], spec: request_spec.RequestSpec
-                    ) -> list[Any]:
-    addresses = request_spec.get_addresses(spec)
-    return addresses.passing(states) if addresses else states
 
 
 class Filling:
@@ -51,6 +46,7 @@ class Filling:
     def __init__(self, manager: host_states.HostManager,
                  states: abc.Iterable[Any]) -> None:
         self._manager, self._states = manager, list(states)
+        self._addresses = filters.SegmentAddressesFilter()
         self._time = timeutils.utcnow()
         self.taken = Taken()
         """What servers took, or gave back, which placement has not seen."""
@@ -67,7 +63,7 @@ class Filling:
         offered = candidates.by_provider(itertools.chain(
             *map(self._fitting, answers)))
         states = []
-        for state in _with_addresses(self._states, spec):
+        for state in self._addresses.filter_all(self._states, spec):
             if state.uuid in offered:
                 # A filter may leave out some of them.
                 state.allocation_candidates = offered[state.uuid]
@@ -78,7 +74,7 @@ class Filling:
                 passed = list(manager.get_filtered_hosts(states, spec) or ())
                 return list(manager.get_weighed_hosts(passed, spec))
         except reasons.Refusal:
-            # These name the one that fails.
+            # One after the other, the one that fails is named.
             *_runs, passed = manager.run_filters(states, spec)
             manager.scores(passed, spec)
             raise
@@ -100,8 +96,8 @@ class Filling:
                    if not self._lacking(request, answer.summaries))
         return itertools.islice(fitting, answer.limit)
 
-    def place(self, server: str, state: Any, source: str,
-              spec: request_spec.RequestSpec) -> None:
+    def place(self, server: str, state: Any, spec: request_spec.RequestSpec,
+              source: str = '') -> None:
         """Let a server be on a host, and no longer on its source, if any."""
         candidate = state.allocation_candidates[0]
         self.taken.update(amounts(candidate))
@@ -110,9 +106,9 @@ class Filling:
         if state.host == source:
             return
         if source:
-            for left in self._states:
-                if left.host == source:
-                    left.instances.pop(server, None)
+            for other in self._states:
+                if other.host == source:
+                    other.instances.pop(server, None)
             state.instances[server] = objects.Instance(uuid=server)
         # As nova-scheduler does it.
         for group in spec.requested_resources:
@@ -122,11 +118,11 @@ class Filling:
         # The move ends before the next server is asked for.
         state.num_io_ops -= 1
 
-    def fill(self, spec: request_spec.RequestSpec, answers: candidates.Answers
-             ) -> abc.Iterator[str]:
-        """Create servers until none finds a host; return the host of each."""
+    def fill(self, spec: request_spec.RequestSpec, answers: candidates.Answers,
+             display: reconcile.Progress) -> None:
+        """Create servers until none finds a host."""
         group, topology = spec.instance_group, spec.numa_topology
-        for _number in range(explanation.MAX_SERVERS):
+        for number in range(1, explanation.MAX_SERVERS + 1):
             # The server before this one was fitted to the cells of its host.
             spec.numa_topology = topology and topology.obj_clone()
             server = spec.instance_uuid = uuidutils.generate_uuid()
@@ -136,16 +132,16 @@ class Filling:
             weighed = self.choose(spec, answers)
             if not weighed:
                 return
-            self.place(server, weighed[0].obj, '', spec)
-            yield weighed[0].obj.host
+            self.place(server, weighed[0].obj, spec)
+            display.tell(plurals.count(number, 'server') + ' placed')
 
     def place_at_once(self, spec: request_spec.RequestSpec,
-                      answers: candidates.Answers) -> list[str]:
+                      answers: candidates.Answers) -> None:
         """Choose a host for each server of a request while one is left.
 
         Nova asks placement once, and takes the first candidate of a host.
         """
-        states, hosts = self._states, list[str]()
+        states = self._states
         summaries: dict[str, abc.Mapping[str, Any]] = {}
         for answer in answers:
             summaries |= answer.summaries
@@ -165,19 +161,17 @@ class Filling:
                         state.allocation_candidates[0], summaries):
                     break
             else:
-                return hosts
-            self.place(server, state, '', spec)
+                return
+            self.place(server, state, spec)
             # Nova builds the servers of one request at the same time.
             state.num_io_ops += 1
-            hosts.append(state.host)
-        return hosts
 
     def exhausted(self, spec: request_spec.RequestSpec,
                   answers: candidates.Answers, nodes: abc.Collection[str]
                   ) -> dict[str, str]:
         """Return why nodes that found room at first take no further server.
 
-        :returns: each to resource classes that ran out, or a host filter
+        :returns: node to the resource classes that ran out, or host filter
         """
         missing: dict[str, list[set[str]]] = {}
         for answer in answers:
@@ -185,19 +179,20 @@ class Filling:
                 classes = self._lacking(request, answer.summaries)
                 for provider in request['allocations']:
                     missing.setdefault(provider, []).append(classes)
-        reasons = {}
+        shortages = {}
         for node in nodes:
             if node in missing and all(missing[node]):
                 classes = set().union(*missing[node])
-                reasons[node] = ', '.join(sorted(classes))
+                shortages[node] = ', '.join(sorted(classes))
         left = [state for state in self._states
-                if state.uuid in nodes and state.uuid not in reasons]
+                if state.uuid in nodes and state.uuid not in shortages]
         _nodes, runs, _passed = self._manager.run_filters(left, spec)
         for run in runs:
-            reasons |= dict.fromkeys(run.rejected, run.name)
-        free = {state.uuid for state in _with_addresses(left, spec)}
-        return reasons | {state.uuid: 'addresses' for state in left
-                          if state.uuid not in free}
+            shortages |= dict.fromkeys(run.rejected, run.name)
+        free = {state.uuid
+                for state in self._addresses.filter_all(left, spec)}
+        return shortages | {state.uuid: 'addresses' for state in left
+                            if state.uuid not in free}
 
     def _stop_time(self) -> None:
         """Let the last reports of nova-computes be as old as at the start."""
@@ -211,23 +206,24 @@ class Filling:
             state.service = {**service, 'last_seen_up': reported + passed}
 
 
-def fill(run: Filling, spec: request_spec.RequestSpec, facts: reasons.Facts,
-         display: reconcile.Progress) -> explanation.Answer:
+def fill(servers: Filling, spec: request_spec.RequestSpec,
+         facts: reasons.Facts, display: reconcile.Progress
+         ) -> explanation.Answer:
     """Place servers until none fits, or until Ctrl-C."""
-    hosts, interrupted = list[str](), False
     answers = facts.funnel.answers if facts.funnel else ()
+    interrupted = False
     try:
-        for host in run.fill(spec, answers):
-            hosts.append(host)
-            display.tell(plurals.count(len(hosts), 'server') + ' placed')
+        servers.fill(spec, answers, display)
     except KeyboardInterrupt:
         interrupted = True
-    left = run.exhausted(spec, answers, facts.scores.keys())
-    left |= dict.fromkeys(facts.unmapped & facts.scores.keys(),
-                          'no host mapping')
+    hosts = list(servers.servers.values())
+    shortages = servers.exhausted(spec, answers, facts.scores.keys())
+    shortages |= dict.fromkeys(facts.unmapped & facts.scores.keys(),
+                               'no host mapping')
     zones = collections.Counter(sorted(
         facts.zones.get(host, CONF.default_availability_zone)
         for host in hosts))
     return dataclasses.replace(
         facts.answer, fills=True, count=len(hosts), placed=hosts, zones=zones,
-        interrupted=interrupted, ran_out=collections.Counter(left.values()))
+        interrupted=interrupted,
+        ran_out=collections.Counter(shortages.values()))

@@ -68,7 +68,7 @@ def explain(cloud: Cloud, args: argparse.Namespace,
     :raises UnknownName: nova has no such host, server or flavor
     :raises MirrorError: placement or nova could not be read
     """
-    # Nova's objects wait longer for an unavailable database.
+    # Before nova's objects, which wait longer for an unavailable database.
     nova = read_nova(cloud, args.hosts)
     look_up(args)
     image: dict[str, Any] = {'properties': {}}
@@ -137,7 +137,7 @@ def read_queries(cloud: Cloud, request: requests.SchedulingRequest,
     try:
         return rehearsal.queries(cloud.context, request, manager)
     except (Refusal, exceptions.MirrorError):
-        # Nova takes a placement that does not answer for one without any.
+        # Some of nova's code takes no answer for an empty one.
         cloud.placement.probe()
         raise
 
@@ -146,7 +146,7 @@ def manager_of(cloud: Cloud, nova: source.Nova) -> host_states.HostManager:
     """Load nova's filters and weighers, and read the services."""
     host_states.check_nova()
     if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
-        # The function itself would exit, after a log message.
+        # ``all_filters`` itself would exit, after a log message.
         filters.install()
     manager = host_states.HostManager(
         workers.each(CONF.aggregate_mirror.sync_workers))
@@ -158,16 +158,15 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
                        manager: host_states.HostManager,
                        hosts: abc.Collection[str]) -> Facts:
     """Observe the request, and the hosts and services of nova."""
-    computes: dict[str, Any] = {}
-    for services in manager.services.values():
-        computes |= services
+    computes = {service.host: service for service in manager.all_services
+                if service.binary == 'nova-compute'}
     disabled = [manager.services[uuid] for uuid, cell
                 in manager.cells.items() if cell.disabled]
     nodes = nova.nodes_of(computes.keys())
     if manager.cells_down.keys() - nova.cells_down.keys():
         if not computes:
             raise exceptions.CellUnavailable.of_any(manager.cells_down)
-        # Hosts without a service may be in the cells that failed since.
+        # Hosts without a service may be in cells that failed since ``nova``.
         nova = dataclasses.replace(
             nova, cells_down=manager.cells_down,
             nodes={node: nova.nodes[node] for node in nodes})
@@ -186,16 +185,15 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
         # Only for a creation nova leaves out cells that are disabled.
         elsewhere, cells_disabled = all_nodes - own, cells_disabled - own
     return Facts(
-        nova, answer, request.operation, manager.zones(),
-        requests.unpin(request),
+        nova, answer, request.operation, zones=manager.zones(),
+        unpin=requests.unpin(request),
         scope=nova.nodes_of(hosts) if hosts else all_nodes,
         disabled={host: service.disabled_reason or ''
                   for host, service in computes.items() if service.disabled},
         down={host: service.forced_down for host, service in computes.items()
               if not manager.is_up(service)},
         serviceless=all_nodes - nodes, cells_disabled=cells_disabled,
-        elsewhere=elsewhere, unmapped=nova.nodes_unmapped & all_nodes
-        if request.operation == explanation.CREATE else frozenset())
+        elsewhere=elsewhere, unmapped=nova.nodes_unmapped & all_nodes)
 
 
 def _notes(request: requests.SchedulingRequest,
@@ -204,24 +202,25 @@ def _notes(request: requests.SchedulingRequest,
     if (request.spec.flavor.extra_specs or {}).get('accel:device_profile'):
         yield 'Accelerators of the device profile are not explained.'
     zone = request.spec.availability_zone
-    is_default = zone == CONF.default_availability_zone
-    existing = {aggregate.availability_zone
+    enforced = {aggregate.availability_zone
                 for aggregate in manager.aggs_by_id.values()}
-    if not zone or zone in existing or is_default and (
-            filter_table.enabled(filter_table.DEFAULT_ZONE, CONF)):
+    if filter_table.enabled(filter_table.DEFAULT_ZONE, CONF):
+        enforced.add(CONF.default_availability_zone)
+    if not zone or zone in enforced:
         return
+    text = 'Nothing enforces zone %s: no aggregate has it' % zone
+    if zone == CONF.default_availability_zone:
+        text += (', and %s is not in [aggregate_mirror] request_filters'
+                 % filter_table.DEFAULT_ZONE)
     step = requests.unpin(request)
-    yield 'Nothing enforces zone %s: no aggregate has it%s.%s' % (
-        zone, ', and %s is not in [aggregate_mirror] request_filters'
-        % filter_table.DEFAULT_ZONE if is_default else '',
-        ' To be rid of it, %s' % step if step else '')
+    yield text + ('. To be rid of it, ' + step if step else '.')
 
 
 def _rejection(reader: candidates.CandidateReader,
                queries: placement_query.Queries,
                error: exceptions.RequestRejected) -> Refusal:
     classes, traits, groups = set[str](), set[str](), set[str]()
-    # Another one has the same, but for PCPU or VCPU.
+    # A second query has the same conditions, but for PCPU or VCPU.
     for condition in queries[0].conditions:
         groups.add(condition.group)
         if condition.kind == placement_query.RESOURCES:
@@ -295,14 +294,15 @@ def _run_nova(cloud: Cloud, spec: request_spec.RequestSpec,
         ignored=ignored, requested=requested, rehearsal=runs, scores=scores)
     answer = facts.answer
     if spec.num_instances == explanation.MAX_SERVERS:
-        # Nova-conductor fails each creation on a host that is mapped to none.
+        # Nova-conductor fails each creation on a host mapped to no cell.
         states = [state for state in states
                   if state.uuid not in facts.unmapped]
         answer = filling.fill(
             filling.Filling(manager, states), spec, facts, cloud.display)
     elif spec.num_instances > 1:
         servers = filling.Filling(manager, states)
+        servers.place_at_once(spec, answers or ())
         answer = dataclasses.replace(
             answer, count=spec.num_instances,
-            placed=servers.place_at_once(spec, answers or ()))
+            placed=list(servers.servers.values()))
     return dataclasses.replace(facts, answer=answer)

@@ -94,8 +94,8 @@ class HostManager(host_manager.HostManager):
         """Host to what reads the instances of all hosts of its cell."""
         self.services: dict[str, abc.Mapping[str, Any]] = {}
         """UUID of a cell to the nova-compute service of each of its hosts."""
-        self.control: list[Any] = []
-        """Services other than nova-compute."""
+        self.all_services: list[Any] = []
+        """Those of nova-compute, and all others."""
         self.is_partial = False
         """Whether a cell was not read, which may have one that is up."""
         self.cells_down: dict[str, exceptions.Failure] = {}
@@ -158,6 +158,7 @@ class HostManager(host_manager.HostManager):
         :returns: the nodes of the hosts that the request names or does not
             ignore, the result of each filter, and the hosts that pass all
         """
+        # Without filters nova's method checks only forced and ignored hosts.
         enabled: Any = self.enabled_filters
         self.enabled_filters: Any = []
         requested = list(self.get_filtered_hosts(states, spec) or [])
@@ -202,8 +203,7 @@ class HostManager(host_manager.HostManager):
             self.services[cell.uuid] = {
                 service.host: service for service in services
                 if service.binary == 'nova-compute'}
-            self.control += [service for service in services
-                             if service.binary != 'nova-compute']
+            self.all_services.extend(services)
         self.cells: dict[str, Any] = {
             cell.uuid: cell for cell in cells if cell.uuid in self.services}
         self.enabled_cells = [cell for cell in self.cells.values()
@@ -213,7 +213,7 @@ class HostManager(host_manager.HostManager):
         """Return which required services are down, and the unread cells."""
         remarks = list[str]()
         for binary in () if self.is_partial else REQUIRED:
-            services = [service for service in self.control
+            services = [service for service in self.all_services
                         if service.binary == binary]
             if any(map(self.is_up, services)):
                 continue
@@ -233,7 +233,7 @@ class HostManager(host_manager.HostManager):
         nodes = super().get_compute_nodes_by_host_or_node(
             ctxt, host, node, cell)
         if not nodes:
-            # It raises what nova's method has caught.
+            # This raises what nova's method has caught.
             self._get_computes_for_cells(
                 ctxt, [cell] if cell else self.enabled_cells, [])
         return nodes
@@ -251,7 +251,7 @@ class HostManager(host_manager.HostManager):
                 raise computes  # Nova only logs it.
             nodes[cell.uuid] = computes
             hosts = sorted({compute.host for compute in computes})
-            read = functools.partial(self._instances, context, cell, hosts)
+            read = functools.partial(self._read_uuids, context, cell, hosts)
             # The first host whose instances are needed reads those of all.
             self._readers |= dict.fromkeys(hosts, functools.cache(read))
             services |= self.services.get(cell.uuid, {})
@@ -272,8 +272,8 @@ class HostManager(host_manager.HostManager):
     def _init_instance_info(self, computes_by_cell: Any = None) -> None:
         """Do nothing: instances are read when they are needed."""
 
-    def _instances(self, context: Any, cell: Any, hosts: abc.Sequence[str]
-                   ) -> tuple[Any, abc.Mapping[str, abc.Sequence[str]]]:
+    def _read_uuids(self, context: Any, cell: Any, hosts: abc.Sequence[str]
+                    ) -> tuple[Any, abc.Mapping[str, abc.Sequence[str]]]:
         with nova_context.target_cell(context, cell) as target:
             return target, objects.InstanceList.get_uuids_by_hosts(
                 target, hosts)

@@ -144,7 +144,7 @@ def acceptable(node: str, facts: Facts) -> Reason:
         detail = 'but %s, which no filter checks for this request' % (
             down.phrase)
         step = down.step
-    elif node in facts.unmapped:
+    elif node in facts.unmapped and facts.operation == explanation.CREATE:
         detail = 'but mapped to no cell: nova-conductor fails the creation'
         step = 'nova-manage cell_v2 discover_hosts --by-service'
     elif score < 0.0:
@@ -213,13 +213,14 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
     inventory = inventories[name]
     if inventory is None:
         return reason('unread', facts, name=name, amount=amount)
+    ratio = inventory.allocation_ratio
     detail = 'asked %d, free %d of %d x %g%s' % (
-        amount, inventory.free, inventory.total, inventory.ratio,
+        amount, inventory.free, inventory.total, ratio,
         ', %d reserved' % inventory.reserved if inventory.reserved else '')
     largest = min(inventory.usable, inventory.max_unit)
-    # It would fit into what is reserved.
-    freed = min(int(inventory.reserved * inventory.ratio), inventory.max_unit,
-                int(inventory.total * inventory.ratio) - inventory.used)
+    # What a server could get if the reservation was lowered.
+    freed = min(int(inventory.reserved * ratio), inventory.max_unit,
+                int(inventory.total * ratio) - inventory.used)
     if inventory.reserved >= inventory.total or (
             name in _RESERVATIONS and largest < amount <= freed):
         return reason('reserved', facts, detail, name=name,
@@ -231,7 +232,7 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
             detail, inventory.min_unit, inventory.step_size),
             amount=amount, name=name)
     if amount <= inventory.usable - inventory.used:
-        # It was freed meanwhile.
+        # So much was freed after placement had answered the query.
         return reason('unread', facts, detail, name=name, amount=amount)
     named = resource_holders.largest(
         facts.holders.get(inventory.provider, ()), name)

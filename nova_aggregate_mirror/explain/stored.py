@@ -75,7 +75,7 @@ class PreparedRequest(requests.SchedulingRequest):
     """Whether it was made before: the stored request has image and zone."""
 
 
-def read_again(request: PreparedRequest) -> None:
+def add_unstored(request: PreparedRequest) -> None:
     """Add what nova does not store: ``schedule_and_build_instances``."""
     if request.instance is not None:
         _fill_in(request)
@@ -101,9 +101,9 @@ def new_flavor(request: PreparedRequest) -> None:
         spec.flavor, request.instance.image_meta)
     pci_requests = requests.pci_devices(spec.flavor, request.notes)
     pci_requests.instance_uuid = request.instance.uuid
-    before = spec.pci_requests and spec.pci_requests.requests or ()
+    previous = spec.pci_requests.requests if spec.pci_requests else ()
     of_port = objects.InstancePCIRequest.NEUTRON_PORT
-    pci_requests.requests += [pci for pci in before if pci.source == of_port]
+    pci_requests.requests += [pci for pci in previous if pci.source == of_port]
     spec.pci_requests = pci_requests
     request.notes.append(requests.option_note('allow_resize_to_same_host'))
     if not CONF.allow_resize_to_same_host:
@@ -115,7 +115,7 @@ def leave_host(request: PreparedRequest) -> None:
     request.spec.ignore_hosts = [request.instance.host]
 
 
-def offloaded(request: PreparedRequest) -> None:
+def new_zone(request: PreparedRequest) -> None:
     """Set the zone: ``API.unshelve`` and ``unshelve_instance``."""
     if request.instance.vm_state == vm_states.SHELVED:
         request.stays = ON_ITS_HOST
@@ -131,7 +131,7 @@ def new_image(request: PreparedRequest) -> None:
     """Set the new image, and require the host: ``API.rebuild``."""
     spec, instance, image = request.spec, request.instance, request.image
     if request.has_failed:
-        # An image that nova-scheduler refuses is the server's no longer.
+        # The request has the new image, and the server its former one again.
         is_kept = spec.image and 'id' in spec.image and (
             spec.image.id == instance.image_ref)
     else:
@@ -165,7 +165,8 @@ def stay_in_cell(request: PreparedRequest) -> None:
         except nova_exception.ComputeHostNotFound as exc:
             raise exceptions.UnknownName(LOST_HOST % request.host) from exc
         request.spec.requested_destination.host = request.host
-        # As ``API.evacuate``: only ironic has several, which evacuates none.
+        # As ``API.evacuate``: only hosts of ironic, whose servers it refuses,
+        # have several nodes.
         request.spec.requested_destination.node = nodes[0].hypervisor_hostname
     _fill_in(request)
     # The hosts of a server group are those in the cell of the server.
@@ -181,6 +182,7 @@ def _read_port_resources(request: PreparedRequest) -> None:
 
 
 def _fill_in(request: PreparedRequest) -> None:
+    """Add fields that a release of nova before this one did not store."""
     request.spec.ensure_project_and_user_id(request.instance)
     request.spec.ensure_network_information(request.instance)
     compute_utils.heal_reqspec_is_bfv(
@@ -189,12 +191,12 @@ def _fill_in(request: PreparedRequest) -> None:
 
 Step = abc.Callable[[PreparedRequest], None]
 PREPARATIONS: abc.Mapping[str, tuple[Step, ...]] = {
-    'create': (read_again,),
+    'create': (add_unstored,),
     'migrate': (cold_migration, move),
     'resize': (new_flavor, move),
     'live-migrate': (leave_host, move),
     'evacuate': (leave_host, move),
-    'unshelve': (offloaded, move),
+    'unshelve': (new_zone, move),
     'rebuild': (stay_in_cell, new_image),
 }
 """Operation to its steps, in nova's order; what nova refuses is not here."""
@@ -263,21 +265,21 @@ def _choose(request: PreparedRequest) -> None:
         action for action in objects.InstanceActionList.get_by_instance_uuid(
             request.cell_context, instance.uuid)
         if action.action in OPERATIONS), None)
-    moved = newest and _newest_migration(request.cell_context, newest)
+    migration = newest and _newest_migration(request.cell_context, newest)
     failed = newest and newest.message == 'Error' and OPERATIONS[newest.action]
-    # What is shelved since is on no host to be moved from.
+    # A server that was shelved since is on no host to be moved from.
     can_repeat = instance.host or failed in (CREATE, UNSHELVE)
-    # Nova keeps the error if a host refused it, and another one took it.
-    is_done = moved and moved.status in DONE
+    # The action keeps its error if another host took the server in the end.
+    is_done = migration and migration.status in DONE
     if failed and can_repeat and not is_done:
         request.operation, request.has_failed = failed, True
         request.remarks.append(FAILED % (
             failed, dates.iso(newest.start_time.timestamp())))
         if failed == 'resize':
-            request.flavor = _new_flavor(request.context, moved)
-        # Nova-compute of the new host may have set it since.
-        if failed == 'evacuate' and moved and moved.status == 'error':
-            request.host = moved.dest_compute or ''
+            request.flavor = _new_flavor(request.context, migration)
+        # With other states nova-compute of the new host may have set the host.
+        if failed == 'evacuate' and migration and migration.status == 'error':
+            request.host = migration.dest_compute or ''
         return
     if instance.vm_state in (vm_states.SHELVED, vm_states.SHELVED_OFFLOADED):
         request.operation = UNSHELVE
@@ -288,7 +290,7 @@ def _choose(request: PreparedRequest) -> None:
 
 def _newest_migration(context: Any, action: Any) -> Any:
     """Read the newest migration since an action; None if there is none."""
-    # Both are whole seconds in MySQL, which rounds.
+    # Both times are whole seconds in MySQL, which rounds them.
     start = action.start_time - datetime.timedelta(seconds=1)
     newest = objects.MigrationList.get_by_filters(
         context, {'instance_uuid': action.instance_uuid}, limit=1)
@@ -329,7 +331,7 @@ def _record(context: Any, instance: Any) -> explanation.ServerRecord:
     """Read nova's record of a server in its cell: three queries."""
     stored = list(objects.InstanceFaultList.get_by_instance_uuids(
         context, [instance.uuid]))
-    # The latest are first; each host that was tried leaves one.
+    # The latest faults are first; each host that was tried leaves one.
     faults = [explanation.RecordEntry(
         dates.iso(fault.created_at.timestamp()), 'fault', fault.host or '',
         fault.message or '') for fault in stored[:10]]
@@ -370,7 +372,7 @@ def _stored(context: Any, server: str) -> request_spec.RequestSpec:
         raise exceptions.UnknownName(
             'nova cannot read its request of server %s (%s). %s'
             % (server, type(exc).__name__, instead)) from exc
-    # Nova does not store them; what else it does not, it reads as empty.
+    # Nova does not store these; other fields not stored it reads as empty.
     spec.requested_resources = []
     spec.num_instances = 1
     return spec

@@ -7,6 +7,7 @@ from nova import objects
 import testtools
 
 from nova_aggregate_mirror.explain import filling
+from nova_aggregate_mirror import reconcile
 from nova_aggregate_mirror.scheduler import request_spec
 
 
@@ -25,7 +26,7 @@ class Fitted(filling.Filling):
         host = types.SimpleNamespace(obj=types.SimpleNamespace(host='h1'))
         return [host] if self._left >= 0 else []
 
-    def place(self, _server, _state, _source, spec):
+    def place(self, _server, _state, spec):
         spec.numa_topology.cells[0].pagesize = 1048576
 
 
@@ -41,5 +42,5 @@ class TestFill(testtools.TestCase):
                     id=0, cpuset={0}, pcpuset=set(), memory=1024,
                     pagesize=-2)]))
         fitted = Fitted(3)
-        self.assertEqual(['h1'] * 3, list(fitted.fill(spec, ())))
+        fitted.fill(spec, (), reconcile.Progress())
         self.assertEqual([-2] * 4, fitted.pagesizes)

@@ -22,8 +22,8 @@ PLACES = dict.fromkeys((
     'group', 'name', 'membership', 'zone', 'unpin', 'or_unpin', 'subject',
     'step', 'filter', 'module', 'first'), 'it') | {'amount': 1, 'largest': 1}
 FREE = candidates.Inventory(
-    total=64, reserved=0, ratio=4.0, used=253, min_unit=2, max_unit=16,
-    step_size=2, provider='n1')
+    total=64, reserved=0, allocation_ratio=4.0, used=253, min_unit=2,
+    max_unit=16, step_size=2, provider='n1')
 
 
 def reason(key, value, node='n1', origin=placement_query.Origin(),
@@ -77,7 +77,8 @@ class TestResources(testtools.TestCase):
                 ('VCPU', 18, {**much, 'max_unit': 17},
                  'allow at most 16 %s for a server'),
                 # Nova-compute reserves some memory by default.
-                ('MEMORY_MB', 64, {**much, 'reserved': 4, 'ratio': 1.0},
+                ('MEMORY_MB', 64,
+                 {**much, 'reserved': 4, 'allocation_ratio': 1.0},
                  'allow at most 60 %s for a server'),
                 ('CUSTOM_SLOT', 64, much, 'allow at most 16 %s for a server')):
             self.assertEqual(phrase % name, self.shortage(
