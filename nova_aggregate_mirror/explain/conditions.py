@@ -104,7 +104,7 @@ def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
             for node in run.rejected}, always=bool(nodes))
         nodes = nodes.difference(run.rejected)
         if run.name == reasons.COMPUTE_FILTER:
-            # Of a host that is disabled it checks nothing else.
+            # ComputeFilter checks nothing else of a host that is disabled.
             yield Exclusion('nova-compute is up', 'nova', {
                 node: reasons.of_down(facts.host(node), facts)
                 for node in run.rejected if facts.host(node) in facts.down})

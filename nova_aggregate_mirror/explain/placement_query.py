@@ -113,7 +113,7 @@ Queries = abc.Sequence[PlacementQuery]
 
 
 def parse(parameters: abc.Sequence[tuple[str, str]],
-          origin: abc.Callable[[Condition], Origin] = lambda _: Origin()
+          find_origin: abc.Callable[[Condition], Origin] = lambda _: Origin()
           ) -> PlacementQuery:
     """Split the parameters of a query into conditions, each of one origin."""
     options, conditions = dict(parameters), list[Condition]()
@@ -121,16 +121,16 @@ def parse(parameters: abc.Sequence[tuple[str, str]],
         if key in (LIMIT, POLICY):
             continue
         whole, parts = Condition(key, value), [value]
-        # One provider has to have all resources of a numbered group.
+        # Not resources of a numbered group: one provider has to have all.
         if whole.kind in TRAITS or key == RESOURCES:
             parts = value.split(',')
         elif whole.kind == MEMBER_OF and whole.forbids:
             forbidden: dict[Origin, list[str]] = {}
             for name in whole.names:
-                cause = origin(Condition(key, '!' + name))
-                forbidden.setdefault(cause, []).append(name)
+                origin = find_origin(Condition(key, '!' + name))
+                forbidden.setdefault(origin, []).append(name)
             parts = ['!in:' + ','.join(names) for names in forbidden.values()]
-        conditions += [Condition(key, part, origin(Condition(key, part)))
+        conditions += [Condition(key, part, find_origin(Condition(key, part)))
                        for part in parts]
     conditions.sort(key=_rank)
     limit = int(options[LIMIT]) if LIMIT in options else None
@@ -145,17 +145,17 @@ def alternatives(queries: Queries, part: abc.Sequence[Condition]
     first has, as soon as any of these is asked.
     """
     yield part
+    first = queries[0].conditions
     for query in queries[1:]:
         if not set(part).issubset(query.conditions):
-            yield [condition for condition in query.conditions if condition
-                   in part or condition not in queries[0].conditions]
+            yield [condition for condition in query.conditions
+                   if condition in part or condition not in first]
 
 
-def _rank(condition: Condition) -> tuple[bool, bool, str, int, int, str]:
+def _rank(condition: Condition) -> tuple[bool | str | int, ...]:
+    kind, origin = condition.kind, condition.origin
+    position = _ORDER.index(kind) if kind in _ORDER else 0
     # Placement rejects a subtree of groups that the query does not have. The
     # UUIDs of a cloud do not decide which of two aggregates is named.
-    origin = condition.origin
-    return (condition.kind == SUBTREE, bool(condition.group), condition.group,
-            _ORDER.index(condition.kind) if condition.kind in _ORDER else 0,
-            0 if origin.zone else 1 if origin.name.startswith(TENANT) else 2,
-            origin.name)
+    return (kind == SUBTREE, bool(condition.group), condition.group, position,
+            not origin.zone, not origin.name.startswith(TENANT), origin.name)

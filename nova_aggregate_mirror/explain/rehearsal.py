@@ -89,22 +89,21 @@ class _Messages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         args: Any = record.args or ()
         if isinstance(args, abc.Mapping):
-            record.args = args = {
-                name: _readable(arg) for name, arg in args.items()}
-            args = [*args.values()]
+            record.args = {name: _readable(arg) for name, arg in args.items()}
+            args = [*record.args.values()]
         states: list[Any] = []
         for arg in args:
             key = arg if isinstance(arg, str) else id(arg)
             states += self._states.get(key, ())
-        # A host may have several nodes.
-        nodes = [state for state in states if state.nodename in args]
-        for state in nodes or states:
+        # Of a host with several nodes the message may name one.
+        of_node = [state for state in states if state.nodename in args]
+        for state in of_node or states:
             self._last[state.uuid] = record
 
     def last_message(self, state: host_manager.HostState) -> str:
         """Return the last message about a host state; empty without one.
 
-        The host has no name in it, so that hosts in one state are alike.
+        It has ``HOST`` for the host's name: hosts in one state are alike.
         """
         if state.uuid not in self._last:
             return ''
@@ -135,13 +134,13 @@ def run(handler: Any, host_filter: Any, states: list[Any], spec: Any,
     uuids = {state.uuid for state in states}
     others = [state for state in named if state.uuid not in uuids]
     if isinstance(host_filter, nova_filters.CandidateFilterMixin):
-        # Only a candidate passes these.
+        # Such a filter passes only candidates.
         others = [state for state in others if state.allocation_candidates]
     with listening([*states, *others]) as messages:
         with failures_of(host_filter):
             passed = list(handler.get_filtered_objects(
                 [host_filter], states, spec) or [])
-        # Nova does not call it for others, and no failure for them counts.
+        # Nova does not filter the others, so that no failure counts.
         passing = others
         with contextlib.suppress(reasons.Refusal), failures_of(host_filter):
             passing = list(host_filter.filter_all(others, spec) or ())
@@ -235,7 +234,8 @@ def _run_filters(context: Any, request: requests.SchedulingRequest) -> Origins:
 def _origin_of(query_filter: Any, zone: str, tenant: str) -> Origin:
     name = getattr(query_filter, '__name__', type(query_filter).__name__)
     return {
-        'map_az_to_placement_aggregate': Origin('zone %s' % zone, True, STEP),
+        'map_az_to_placement_aggregate':
+            Origin('zone %s' % zone, zone=True, step=STEP),
         'require_tenant_aggregate':
             Origin(placement_query.TENANT + tenant, step=STEP),
         'isolate_aggregates': placement_query.ISOLATED,

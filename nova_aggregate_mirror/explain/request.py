@@ -59,7 +59,7 @@ class SchedulingRequest:
 
 @contextlib.contextmanager
 def reading(context: Any, cell: Any) -> abc.Iterator[Any]:
-    """Return a context of a cell; raise CellUnavailable if that fails."""
+    """Target a context at a cell; raise CellUnavailable if the cell fails."""
     try:
         with nova_context.target_cell(context, cell) as target:
             yield target
@@ -106,7 +106,7 @@ def check_zone(context: Any, zone: str) -> None:
     names = {aggregate.metadata['availability_zone'] for aggregate
              in objects.AggregateList.get_by_metadata_key(
                  context, 'availability_zone')}
-    # The second is that of nova's other services.
+    # The second is the zone of nova's other services.
     names |= {CONF.default_availability_zone,
               CONF.internal_service_availability_zone}
     if zone and zone not in names:
@@ -136,7 +136,7 @@ def port_resources(context: Any, networks: Any, server: str | None,
         the whole request
     """
     metadata, groups, parameters = None, [], None
-    # Of other networks nova reads the physical one: not looked at.
+    # Of the others nova reads the physical network, not looked at here.
     ports = [port for port in networks if port.port_id]
     try:
         with neutron_translated('reading ports'):
@@ -206,14 +206,14 @@ def of_description(context: Any, args: argparse.Namespace,
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
     image, hints = decoded(image), args.hints
-    # A snapshot of a server whose root disk was a volume has one, too.
+    # A snapshot of a server that booted from a volume has a volume, too.
     root = block_device.get_root_bdm(
         image['properties'].get('block_device_mapping', [])) or {}
     from_volume = args.volume or root.get('destination_type') == 'volume'
     _require_inputs(args.project, from_volume, image)
     zone, host, node = _zone(context, args.zone)
     if host is None:
-        # Nova-api checks no other.
+        # Nova-api checks no zone that is given with a host.
         check_zone(context, zone)
     flavor, notes = find_flavor(context, args.flavor), list[str]()
     if zone and not args.zone:
@@ -257,11 +257,12 @@ def of_description(context: Any, args: argparse.Namespace,
 def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:
     """Return the availability zone, and the host and node that it forces."""
     if ':' not in zone:
-        return zone or CONF.default_schedule_zone or '', None, None
+        zone = zone or CONF.default_schedule_zone or ''
+        return zone, None, None
     from nova.compute import api
     zone, host, node = api.API.parse_availability_zone(context, zone)
-    # As nova-api, to which a node alone is in the default zone. Before nova
-    # 33, eventlet patches Python if nova-api's own is imported.
+    # As nova-api's own check, for which a node without a host is in the
+    # default zone. Before nova 33, its import lets eventlet patch Python.
     if (host or node) and zone != (
             availability_zones.get_host_availability_zone(context, host)):
         zone = ''
