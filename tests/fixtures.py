@@ -232,7 +232,7 @@ class Agent:
         placement = client.Client(CONF, reads_only=conf.observes(CONF))
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, source, placement, self.journal.rows,
-            each=workers.each(CONF.aggregate_mirror.sync_workers))
+            for_each=workers.in_threads(CONF.aggregate_mirror.sync_workers))
         self._drain = drain.Drain(CONF, self.journal.rows, self.reconciler,
                                   self.figures, now=lambda: self.clock)
         self._sync = periodic_sync.PeriodicSync(

@@ -220,7 +220,7 @@ def drift(deployment: checks.Deployment) -> checks.Findings:
         mirror = reconciler.Reconciler(
             store.ledger if store else journal.Ledger(),
             deployment.source, deployment.client,
-            each=workers.each(options.sync_workers))
+            for_each=workers.in_threads(options.sync_workers))
         # In mode observe no step, not even the brake's, writes to placement.
         request = full_sync.Request(
             None if observes else options.max_removed_share, write=False)

@@ -91,7 +91,8 @@ def _start(agent: service.Agent) -> None:
     """Start an agent, and log whether placement can be used."""
     agent.start()
     # The loops of an agent on standby send placement no request.
-    placement = _client(request_timeout=drain.timeout(CONF), announces=True)
+    placement = _client(
+        request_timeout=drain.timeout(CONF), logs_first_answer=True)
     failure = exceptions.failure_of(placement.probe)
     if failure:
         LOG.warning('Placement cannot be used: %s', failure)

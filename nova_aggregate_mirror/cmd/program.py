@@ -274,6 +274,6 @@ def mirror(journal: store.Journal, source: database.DatabaseSource,
            placement: client.Client, stopping: abc.Callable[[], bool],
            **options: Any) -> reconciler.Reconciler:
     """Build a reconciler; the options are further arguments of its class."""
-    each = workers.each(CONF.aggregate_mirror.sync_workers, stopping)
+    for_each = workers.in_threads(CONF.aggregate_mirror.sync_workers, stopping)
     return reconciler.Reconciler(journal.ledger, source, placement,
-                                 journal.rows, each=each, **options)
+                                 journal.rows, for_each=for_each, **options)

@@ -185,7 +185,7 @@ class CandidateReader:
 
 
 def narrow(reader: CandidateReader, sharing: frozenset[str],
-           for_each: isolation.Each, queries: placement_query.Queries,
+           for_each: isolation.ForEach, queries: placement_query.Queries,
            nodes: frozenset[str]) -> Funnel:
     """Read which nodes meet each condition of a query.
 
@@ -220,7 +220,7 @@ def narrow(reader: CandidateReader, sharing: frozenset[str],
     return Funnel(existing, passed, answers, trees, within_limit)
 
 
-def _passed(reader: CandidateReader, for_each: isolation.Each,
+def _passed(reader: CandidateReader, for_each: isolation.ForEach,
             queries: placement_query.Queries, single: frozenset[str],
             remaining: frozenset[str], meeting_all: frozenset[str]) -> Passed:
     """Return each condition with the nodes that are not known to fail it.
@@ -256,7 +256,7 @@ def _passed(reader: CandidateReader, for_each: isolation.Each,
 
 
 def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
-         for_each: isolation.Each, queries: placement_query.Queries,
+         for_each: isolation.ForEach, queries: placement_query.Queries,
          parts: abc.Sequence[abc.Sequence[Condition]], nodes: frozenset[str]
          ) -> list[frozenset[str]]:
     """Return the nodes that meet a part or an alternative, for each part."""
@@ -273,7 +273,7 @@ def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
     return for_each(answer, parts)
 
 
-def read_figures(reader: CandidateReader, for_each: isolation.Each,
+def read_figures(reader: CandidateReader, for_each: isolation.ForEach,
                  funnel: Funnel, rank: abc.Callable[[str], Any]
                  ) -> abc.Mapping[str, Inventories]:
     """Read the inventories of the nodes with too few resources.

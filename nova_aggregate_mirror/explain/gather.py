@@ -149,7 +149,7 @@ def manager_of(cloud: Cloud, nova: source.Nova) -> host_states.HostManager:
         # ``all_filters`` itself would exit, after a log message.
         filters.install()
     manager = host_states.HostManager(
-        workers.each(CONF.aggregate_mirror.sync_workers))
+        workers.in_threads(CONF.aggregate_mirror.sync_workers))
     manager.read_services(cloud.context, nova.cells_down)
     return manager
 
@@ -238,7 +238,7 @@ def _rejection(reader: candidates.CandidateReader,
     return Refusal(QUERY, str(error))
 
 
-def _ask_placement(cloud: Cloud, for_each: isolation.Each,
+def _ask_placement(cloud: Cloud, for_each: isolation.ForEach,
                    queries: placement_query.Queries, facts: Facts) -> Facts:
     """Add what placement responds to the queries."""
     placement, nodes = cloud.placement, frozenset(facts.nova.nodes)

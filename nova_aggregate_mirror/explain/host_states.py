@@ -87,7 +87,8 @@ class HostManager(host_manager.HostManager):
     :raises InvalidConfiguration: a filter or weigher cannot be loaded
     """
 
-    def __init__(self, for_each: isolation.Each = isolation.in_turn) -> None:
+    def __init__(self, for_each: isolation.ForEach = isolation.in_turn
+                 ) -> None:
         self.for_each = for_each
         self.is_up = servicegroup.API().service_is_up
         self._readers: dict[str, abc.Callable[[], Any]] = {}

@@ -35,7 +35,7 @@ class Holder:
 Holders = abc.Sequence[Holder]
 
 
-def read(reader: candidates.CandidateReader, for_each: isolation.Each,
+def read(reader: candidates.CandidateReader, for_each: isolation.ForEach,
          servers: database_servers.DatabaseServers,
          scarce: abc.Mapping[str, str], hosts: abc.Mapping[str, str]
          ) -> abc.Mapping[str, Holders]:

@@ -48,7 +48,7 @@ class Process:
         self.rows = rows.Rows(
             self.database, self.ledger, presence=self._presence)
         self.source = host_database.HostSource(self.limits)
-        self.placement = client.Client(conf, announces=True)
+        self.placement = client.Client(conf, logs_first_answer=True)
         self._has_checked_nova = False
         # Narrower than the types of a context: only drains and full syncs,
         # which nova-api never makes, read all of nova, ledger and rows.

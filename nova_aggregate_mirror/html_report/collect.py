@@ -142,7 +142,7 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     try:
         sync = full_sync.run(reconciler.Reconciler(
             in_journal.ledger, nova, placement,
-            each=workers.each(options.sync_workers),
+            for_each=workers.in_threads(options.sync_workers),
             display=progress), in_journal.rows, request)
     except exceptions.MirrorError as exc:
         sync = full_sync.without_comparison(exc, request)

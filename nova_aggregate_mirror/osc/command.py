@@ -85,7 +85,7 @@ def placement_access(sdk: Any, timeout: float = TIMEOUT) -> connection.Access:
         # The catalog, and what selects from it, has no effect.
         party = dataclasses.replace(
             party, address=OVERRIDE, selection=OVERRIDE)
-    return lambda: connection.Slot(lambda: sdk, lambda: party, lambda: timeout)
+    return connection.Access(lambda: sdk, lambda: party, lambda: timeout)
 
 
 def _uuid(name: str, aggregates: abc.Iterable[api.ListedAggregate]) -> str:
@@ -151,7 +151,7 @@ class Lister(command.Lister):
         sync = syncs.run(
             lambda stopping, display: reconciler.Reconciler(
                 journal.Ledger(), self.clients.nova, self.clients.placement,
-                each=workers.each(conf.SYNC_WORKERS, stopping),
+                for_each=workers.in_threads(conf.SYNC_WORKERS, stopping),
                 display=display, batch=BATCH), (), request, quiet)
         self.status = sync.status()
         return sync

@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import json
 import math
-import os
 from typing import Any
 import urllib.parse
 import uuid
@@ -33,7 +32,7 @@ from nova_aggregate_mirror import uuids
 LOG = logging.getLogger(__name__)
 
 MICROVERSION = '1.36'
-# For lists: the first with member_of has the fewest links, most of a list.
+# For lists: the first that has member_of, and the fewest links per provider.
 LISTS = '1.3'
 MANY = 50
 """UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
@@ -59,29 +58,28 @@ class Provider:
 class Client:
     """Client for the aggregates of placement's resource providers.
 
-    All threads or greenlets of a process and forked children can share it.
-    Nothing is loaded and no request is made before the first method that needs
-    placement. Each such method raises only ``Retriable`` and ``Permanent``.
+    All threads or greenlets of a process can share it. Nothing is loaded and
+    no request is made before the first method that needs placement. Each such
+    method raises only ``Retriable`` and ``Permanent``.
 
     :param conf: nova's configuration, or another access to placement
     :param request_timeout: seconds per method call outside of a deadline;
         defaults to ``[aggregate_mirror] request_timeout``
-    :param announces: whether to log the first answer in each process
+    :param logs_first_answer: whether to log the first answer, and from where
     :param reads_only: whether any request but GET is an error of the program
     """
 
     def __init__(self, conf: cfg.ConfigOpts | connection.Access, *,
                  request_timeout: float | None = None,
-                 announces: bool = False, reads_only: bool = False) -> None:
+                 logs_first_answer: bool = False, reads_only: bool = False
+                 ) -> None:
         self._access = (connection.configured(conf)
                         if isinstance(conf, cfg.ConfigOpts) else conf)
         self._timeout = request_timeout
-        self._announces = announces
+        self._logs_next_answer = logs_first_answer
         self._reads_only = reads_only
-        # By process id: a forked child must not share its parent's sockets.
-        self._slots: dict[int, connection.Slot] = {}
         self.provider_count: float = math.inf
-        """As last listed, or at least; infinite while it is unknown."""
+        """When last listed, or a lower bound; infinite while it is unknown."""
 
     @contextlib.contextmanager
     def request_id(self, global_request_id: str | None) -> abc.Iterator[None]:
@@ -94,12 +92,12 @@ class Client:
 
     @property
     def is_connected(self) -> bool:
-        """Whether this process has a client, with a token and endpoint."""
-        return self._slot().target is not None
+        """Whether there is a client of the SDK, with a token and endpoint."""
+        return self._access.target is not None
 
     def release(self) -> None:
         """Close the idle connections, but keep the token."""
-        if target := self._slot().target:
+        if target := self._access.target:
             target.close()
 
     def providers(self, **query: str) -> frozenset[str]:
@@ -128,10 +126,11 @@ class Client:
         return providers
 
     def ask(self, request: abc.Callable[[str], isolation.Result],
-            providers: abc.Iterable[str], each: isolation.Each,
+            providers: abc.Iterable[str], for_each: isolation.ForEach,
             patience: float = 0.0) -> isolation.Answers[str, isolation.Result]:
         """Send a request about each provider; see ``isolation.ask``."""
-        return isolation.ask(request, providers, each, self.probe, patience)
+        return isolation.ask(
+            request, providers, for_each, self.probe, patience)
 
     def get(self, provider: str) -> Provider:
         """Read the aggregates and the generation of a provider."""
@@ -166,7 +165,7 @@ class Client:
 
     def endpoint(self) -> str:
         """Describe where placement is, as far as it is known."""
-        target = self._slot().target
+        target = self._access.target
         if target is None:
             return 'endpoint unknown'
         url = errors.without_secrets(target.endpoint or 'unknown')
@@ -175,7 +174,7 @@ class Client:
     @property
     def options(self) -> str:
         """The option that selects the endpoint."""
-        return self._slot().party().selection
+        return self._access.party().selection
 
     def read(self, path: str, parse: Parse[isolation.Result],
              provider: str | None = None, version: str = MICROVERSION
@@ -198,8 +197,8 @@ class Client:
         request = '%s %s' % (method, path[:LONGEST])
         if self._reads_only and method != 'GET':
             raise RuntimeError(request + ', but placement is only observed')
-        slot, target = self._slot(), None
-        call = errors.Call(slot.party, request, slot.endpoint)
+        access, target = self._access, None
+        call = errors.Call(access.party, request, access.endpoint)
         options = dict(
             body, microversion=version, microversion_service_type='placement',
             global_request_id=_REQUEST_ID.get(), raise_exc=False,
@@ -210,7 +209,7 @@ class Client:
         try:
             with errors.translated(call):
                 for _attempt in range(2):
-                    target, token = slot.connect()
+                    target, token = access.connect()
                     # The SDK's own request method looks up the token's project
                     # and may return a cached response.
                     response = target.client.session.request(
@@ -220,42 +219,39 @@ class Client:
                     if response.status_code != 401:
                         break
                     # The token was revoked, or keystone has lost its keys.
-                    slot.drop(target)
+                    access.drop(target)
         except exceptions.NotAuthorized:
             if target is None:
                 # No token at all: the next client reads the credentials again.
-                slot.drop(slot.target)
+                access.drop(access.target)
             raise
-        call = dataclasses.replace(call, url=slot.endpoint)
+        call = dataclasses.replace(call, url=access.endpoint)
         document = parse_document(call, response, provider)
-        if self._announces and not slot.is_announced:
-            slot.is_announced = True
+        if self._logs_next_answer:
+            self._logs_next_answer = False
             LOG.info('Placement answers: %s', self.endpoint())
         return call, document
-
-    def _slot(self) -> connection.Slot:
-        """Return this process's slot, which keeps its connection."""
-        return self._slots.setdefault(os.getpid(), self._access())
 
     @contextlib.contextmanager
     def _bounded(self) -> abc.Iterator[None]:
         """Apply this client's timeout, unless the caller has a deadline."""
-        slot, limit = self._slot(), math.inf
+        seconds = math.inf
         if deadline.remaining() == math.inf:
-            limit = slot.timeout() if self._timeout is None else self._timeout
+            seconds = (self._access.timeout() if self._timeout is None
+                       else self._timeout)
         try:
-            with deadline.within(limit):
+            with deadline.within(seconds):
                 yield
         except exceptions.MirrorError as exc:
-            if slot.target and exc.may_have_moved:
-                # The next request looks at the catalog.
-                slot.is_suspect = True
+            if self._access.target and exc.may_have_moved:
+                # The next request reads the catalog again.
+                self._access.may_have_moved = True
             raise
 
 
 def parse_document(call: errors.Call, response: requests.Response,
                    provider: str | None) -> dict[str, Any]:
-    """Parse the JSON object of a response, for any or for one provider."""
+    """Return the JSON object of a response with 200; raise for any other."""
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError):
@@ -263,8 +259,9 @@ def parse_document(call: errors.Call, response: requests.Response,
     if response.status_code != 200:
         raise _refusal(call, response, body, provider)
     if not isinstance(body, dict):
-        raise errors.unexpected(call, response, '', exceptions.MalformedAnswer,
-                                causes.UNUSABLE)
+        raise errors.unexpected(
+            call, response, kind=exceptions.MalformedAnswer,
+            cause=causes.UNUSABLE)
     return body
 
 
@@ -301,13 +298,15 @@ def _uuids(call: errors.Call, values: list[Any]) -> frozenset[str]:
 def _refusal(call: errors.Call, response: requests.Response,
              body: object, provider: str | None) -> exceptions.MirrorError:
     """Create the error for a status other than 200."""
-    status, error = response.status_code, dict[str, Any]()
+    error: dict[str, Any] = {}
+    status = response.status_code
     match body:
+        # An error document of placement itself.
         case {'errors': [{'status': code} as document, *_]} if code == status:
-            # An error document of placement itself.
             error = document
     detail = str(error.get('detail', ''))
-    kind, cause = library_errors.meaning_of_status(status), None
+    cause = None
+    kind = library_errors.meaning_of_status(status)
     if status == 404 and provider and provider in detail:
         # Placement does not quote the UUID in the 404 of an unknown path.
         kind, cause = exceptions.ProviderNotFound, causes.NO_PROVIDER

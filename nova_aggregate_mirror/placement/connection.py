@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 
 _GROUP = 'placement'
 REDISCOVERY = 5.0
-"""Minimum seconds between two looks at the catalog, each of which takes a new
+"""Minimum seconds between two reads of the catalog, each of which takes a new
 token: failures for one provider must not cost the others that much."""
 
 
@@ -38,7 +38,7 @@ class Target:
     """What was looked for in the catalog."""
     endpoint: str
     sdk: openstack.connection.Connection
-    """Its connection, to which the client has a weak reference."""
+    """The connection of ``client``, which only has a weak reference to it."""
 
     def close(self) -> None:
         """Close the connections that no request uses."""
@@ -46,8 +46,8 @@ class Target:
         self.client.session.session.close()
 
 
-class Slot:
-    """The SDK client of a process, created by the first request.
+class Access:
+    """Access to placement: an SDK client that the first request creates.
 
     :param open: returns an SDK connection; it makes no request yet
     :param party: returns placement, as errors name it
@@ -62,11 +62,9 @@ class Slot:
         self.timeout = timeout
         self._lock = threading.Lock()
         self.target: Target | None = None
-        self.is_announced = False
-        """Whether the log has the first answer to this process."""
-        self.is_suspect = False
+        self.may_have_moved = False
         """Whether placement may have moved since the catalog was read."""
-        self._looked = -math.inf
+        self._rediscovered = -math.inf
 
     @property
     def endpoint(self) -> str:
@@ -82,16 +80,17 @@ class Slot:
             target, now = self.target, time.monotonic()
             if target is None:
                 target = self.target = _connect(self._open())
-            elif self.is_suspect and now >= self._looked + REDISCOVERY:
-                self._looked, self.is_suspect = now, False
+            elif (self.may_have_moved
+                  and now >= self._rediscovered + REDISCOVERY):
+                self._rediscovered, self.may_have_moved = now, False
                 if not target.client.endpoint_override:
-                    target = self.target = self._look(target)
+                    target = self.target = self._rediscover(target)
             with errors.parsing():
                 return target, target.client.session.get_auth_headers() or {}
         finally:
             self._lock.release()
 
-    def _look(self, target: Target) -> Target:
+    def _rediscover(self, target: Target) -> Target:
         """Return a client of the current catalog, if it has another URL."""
         call = errors.Call(self.party, 'looking at the catalog')
         try:
@@ -102,12 +101,12 @@ class Slot:
                 if sdk is target.sdk:
                     sdk.session.invalidate()
                 else:
-                    # Nothing else closes what this look opens; a client that
-                    # is kept connects again.
+                    # Nothing else closes the connections opened here; if this
+                    # client replaces the other one, it opens them again.
                     stack.callback(sdk.session.session.close)
                 current = _connect(sdk)
         except exceptions.MirrorError as exc:
-            # The failure that led here is the one to report.
+            # The failure after which placement may have moved is reported.
             LOG.debug('The catalog could not be looked at: %s', exc)
             return target
         if current.endpoint == target.endpoint:
@@ -121,13 +120,9 @@ class Slot:
         """Drop the given client, unless it has been replaced."""
         if target is not None and self.target is target:
             self.target = None
-            # The next client may share the session, and with it the token.
+            # The next client may share the session: it needs a new token.
             target.client.session.invalidate()
             target.close()
-
-
-Access = abc.Callable[[], Slot]
-"""How placement is reached: creates what each process has for itself."""
 
 
 def configured(conf: cfg.ConfigOpts) -> Access:
@@ -140,7 +135,7 @@ def configured(conf: cfg.ConfigOpts) -> Access:
         atexit.unregister(sdk.close)
         return sdk
 
-    return lambda: Slot(
+    return Access(
         open, functools.cache(lambda: auth.party(conf, _GROUP)),
         lambda: float(conf.aggregate_mirror.request_timeout))
 
@@ -155,6 +150,6 @@ def _connect(sdk: openstack.connection.Connection) -> Target:
     with errors.parsing(), library_errors.naming_endpoints(
             sdk.session, _GROUP, *selected):
         client = sdk.placement
-        # Once, because that searches the catalog; each request needs it.
+        # Found once for all requests, because it searches the catalog.
         endpoint = client.get_endpoint() or ''
     return Target(client, library_errors.selection(*selected), endpoint, sdk)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests about many items, of which each may fail by itself."""
+"""Requests about many items, each of which may fail by itself."""
 
 from collections import abc
 import contextlib
@@ -16,29 +16,29 @@ from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.limits import deadline
 
 PATIENCE = 1.0
-"""Seconds to wait for the answer about one of several items."""
+"""Seconds that the answer about one of several items may take at least."""
 SLOWER = 4.0
-"""How many times as long as the slowest answer before it one may take."""
+"""How many times as long as the slowest earlier answer an answer may take."""
 MOST_SILENT = 3
-"""Silent items after which no others are asked about, if each may be slow."""
+"""Silent items after which no others are asked about, under one patience."""
 MOST_FAILURES = 3
 """Items in a row that fail before placement itself is checked."""
 
 Item = TypeVar('Item', bound=abc.Hashable)
 Result = TypeVar('Result')
-Each = abc.Callable[[abc.Callable[[Any], Any], abc.Iterable[Any]], list[Any]]
+Function = abc.Callable[[Any], Any]
+ForEach = abc.Callable[[Function, abc.Iterable[Any]], list[Any]]
 """Calls a function for each item; returns the results, in the same order."""
 
 
-def in_turn(call: abc.Callable[[Any], Any], items: abc.Iterable[Any]
-            ) -> list[Any]:
+def in_turn(call: Function, items: abc.Iterable[Any]) -> list[Any]:
     """Return the results; no thread is started, as nova-api requires."""
     return [call(item) for item in items]
 
 
 @dataclasses.dataclass
 class Answers(Generic[Item, Result]):
-    """What became of the items; one that is nowhere was not asked about."""
+    """Result or failure of each item, unless it was not asked about."""
 
     results: dict[Item, Result] = dataclasses.field(default_factory=dict)
     failures: dict[Item, exceptions.MirrorError] = dataclasses.field(
@@ -46,7 +46,7 @@ class Answers(Generic[Item, Result]):
     outage: exceptions.MirrorError | None = None
     """Why items were not asked about: with it, all of them would fail."""
     silence: exceptions.MirrorError | None = None
-    """Why an item had no answer, of the last such; in an outage, too."""
+    """Error of the last item without an answer; it may lead to an outage."""
 
     def unasked(self, items: abc.Iterable[Item]) -> list[Item]:
         return [item for item in items
@@ -54,7 +54,7 @@ class Answers(Generic[Item, Result]):
 
 
 def ask(request: abc.Callable[[Item], Result], items: abc.Iterable[Item],
-        each: Each, probe: abc.Callable[[], object],
+        for_each: ForEach, probe: abc.Callable[[], object],
         patience: float = 0.0) -> Answers[Item, Result]:
     """Send a request for each item; no item waits for a bad one for long.
 
@@ -63,11 +63,11 @@ def ask(request: abc.Callable[[Item], Result], items: abc.Iterable[Item],
 
     :param patience: seconds to wait for the items together, from now on; 0
         waits for each a little longer than others take
-    :returns: with a stop of this process as an outage, too
+    :returns: a stop of this process is an outage, too
     """
     run = _Run(request, probe, patience)
     try:
-        each(run.ask, items)
+        for_each(run.ask, items)
     except exceptions.Stopped as exc:
         run.answers.outage = exc
     return run.answers
@@ -83,20 +83,22 @@ class _Run(Generic[Item, Result]):
         self._probe = probe
         self._patience = patience
         self._checking = threading.Lock()
-        self._probed = -math.inf
+        self._probe_began = -math.inf
         """When the last probe began that was answered."""
         self._began = time.monotonic()
         self._slowest = 0.0
+        """Seconds of the slowest answer."""
         self._failed_in_a_row = 0
         self._silent: set[Item] = set()
-        # What was read in time is also to be written in time.
+        # Seconds for the writes of what is read, while an item is silent.
         self._reserve = deadline.remaining() / 2
 
     def ask(self, item: Item) -> None:
         """Send the request of an item, unless it would be in vain."""
         pauses = 0
         while not self._is_over():
-            patience, began = self._patience, time.monotonic()
+            patience = self._patience
+            began = time.monotonic()
             try:
                 with self._waiting():
                     self.answers.results[item] = self._request(item)
@@ -108,22 +110,22 @@ class _Run(Generic[Item, Result]):
                 return
             limit = min(PATIENCE, deadline.remaining())
             if pauses < transport.REPEATS and 0.0 < error.retry_after <= limit:
-                # The service asks for it: this is no wait for an answer.
+                # The service asks for this pause, so that it is no silence.
                 pauses += 1
                 time.sleep(error.retry_after)
                 continue
-            # Before the check: others that end now begin no further item.
+            # Before the check, so that other threads begin no further item.
             if error.is_outage:
                 self._silent.add(item)
             with self._checking:
                 if self._is_failure(error, began, patience):
                     self.answers.failures[item] = error
                     return
-            # It is asked again, with the patience that the check has set.
+            # The item is asked again, with the patience that the check set.
             self._silent.discard(item)
 
     def _is_over(self) -> bool:
-        """Check whether no other item is to be asked about."""
+        """Check whether no further request is to be sent."""
         if self.answers.outage:
             return True
         if not self._silent:
@@ -136,7 +138,7 @@ class _Run(Generic[Item, Result]):
         """Limit how long an item is waited for."""
         seconds = SLOWER * self._slowest
         if self._patience:
-            # All of them together: others are waiting for this call.
+            # What is left for all items together: the caller is waiting.
             seconds = self._began + self._patience - time.monotonic()
         return deadline.within(max(PATIENCE, seconds))
 
@@ -148,39 +150,42 @@ class _Run(Generic[Item, Result]):
         :param patience: with which it was asked; it may have been raised since
         """
         if isinstance(error, exceptions.NotAuthorized):
-            # It is the same for each item.
+            # Each other item would fail in the same way.
             self.answers.outage = error
             return True
-        is_silent, silence = error.is_outage, self.answers.silence
+        is_silent = error.is_outage
+        earlier = self.answers.silence
         if isinstance(error, exceptions.OutOfTime) and isinstance(
-                silence, exceptions.DeadlineExceeded):
-            # What took the time is the cause.
-            error = silence
+                earlier, exceptions.DeadlineExceeded):
+            # The earlier request has taken the time, and is the cause.
+            error = earlier
         if is_silent:
             self.answers.silence = error
-        # Others, such as a 404, are answers about the item.
+        # Other errors, such as a 404, are answers about the item.
         if error.is_repeatable:
             self._failed_in_a_row += 1
-        is_unchecked = patience == self._patience and self._probed < began
+        # Another thread may have checked since the request of this item began.
+        is_unchecked = patience == self._patience and self._probe_began < began
         if (is_silent and is_unchecked) or (
                 self._failed_in_a_row >= MOST_FAILURES):
             self._check(error)
-        # The check may have raised the patience: then it is asked again.
+        # The check may have raised the patience: then the item is asked again.
         return not (is_silent and self._patience > patience)
 
     def _check(self, error: exceptions.MirrorError) -> None:
-        """Ask something else; no answer, even with patience, is an outage."""
+        """Send the probe; no answer, even with patience, is an outage."""
         if self.answers.outage:
             return
-        self._failed_in_a_row, began = 0, time.monotonic()
+        self._failed_in_a_row = 0
+        began = time.monotonic()
         try:
             with self._waiting():
                 self._probe()
-            self._probed = began
+            self._probe_began = began
         except exceptions.DeadlineExceeded:
             if self._patience:
                 self.answers.outage = error
-            # All of placement is slow, if it answers at all.
+            # Without a limit from now on: all of placement may be slow.
             self._patience = math.inf
         except exceptions.MirrorError:
             self.answers.outage = error

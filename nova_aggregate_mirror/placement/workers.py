@@ -10,18 +10,17 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import isolation
 
 
-def each(count: int = 1, stopping: abc.Callable[[], bool] = lambda: False
-         ) -> isolation.Each:
-    """Return what calls a function in threads that exist only meanwhile.
+def in_threads(count: int = 1, stopping: abc.Callable[[], bool] = lambda: False
+               ) -> isolation.ForEach:
+    """Return what calls a function for each item, in threads of that call.
 
-    After a call has raised, none is begun; those that run are waited for, and
-    the first error is raised, ``Stopped`` if ``stopping`` became true.
+    After an item has failed, no other is begun; those that run are waited for.
+    The first error is raised, ``Stopped`` if ``stopping`` became true.
 
     :param count: maximum number of parallel calls; 1 starts no thread
     :param stopping: whether this process is to end
     """
-    def run(call: abc.Callable[[Any], Any], items: abc.Iterable[Any]
-            ) -> list[Any]:
+    def run(call: isolation.Function, items: abc.Iterable[Any]) -> list[Any]:
         failures: list[exceptions.MirrorError] = []
 
         def checked_call(item: Any) -> Any:
@@ -32,7 +31,7 @@ def each(count: int = 1, stopping: abc.Callable[[], bool] = lambda: False
                     raise exceptions.Stopped('this process is stopping')
                 return call(item)
             except exceptions.MirrorError as exc:
-                # Others may fail later because they waited for this call.
+                # Others may fail next because they waited for this call.
                 failures.append(exc)
                 raise
 

@@ -55,7 +55,7 @@ class Context:
     placement: client.Client
     rows: 'store.StoredRows | None' = None
     """None where no journal is used."""
-    each: isolation.Each = isolation.in_turn
+    for_each: isolation.ForEach = isolation.in_turn
     display: reconcile.Progress = reconcile.Progress()
     batch: int = 200
     """Hosts per read of nova's truth; bounds memory and the time between
@@ -212,7 +212,7 @@ def remove(context: Context, uuid: str, mode: Mode,
         return Decision(truth, changes)
 
     answers = context.placement.ask(
-        context.placement.members, [uuid], context.each, patience=math.inf)
+        context.placement.members, [uuid], context.for_each, patience=math.inf)
     outcome.outage = answers.outage
     error = answers.failures.get(uuid)
     if uuid in answers.results:
@@ -350,7 +350,7 @@ class _Rounds:
         patience = self._patience or (
             self._mode.patience if len(providers) == 1 else 0.0)
         answers = self._context.placement.ask(
-            request, providers, self._context.each, patience)
+            request, providers, self._context.for_each, patience)
         failed, outage = self._outcome.failed, answers.outage
         self._outcome.outage = self._outcome.outage or outage
         for provider, error in answers.failures.items():

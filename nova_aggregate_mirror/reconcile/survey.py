@@ -185,7 +185,7 @@ def _ask(context: Context, items: list[isolation.Item],
          ) -> isolation.Answers[isolation.Item, isolation.Result]:
     """Send the requests; raise an error if not all of them were sent."""
     # A long answer takes time: each request has all of the deadline.
-    answers = isolation.ask(request, items, context.each,
+    answers = isolation.ask(request, items, context.for_each,
                             context.placement.probe, patience=math.inf)
     if answers.outage:
         raise answers.outage
@@ -324,7 +324,7 @@ def add_foreign(context: Context, compared: comparison.Comparison,
         batch, nodes = nodes[:context.batch], nodes[context.batch:]
         # As in ``_ask``: each request has all of the deadline.
         answers = context.placement.ask(
-            read, batch, context.each, patience=math.inf)
+            read, batch, context.for_each, patience=math.inf)
         outage = answers.outage
         by_node |= answers.results
         failures |= answers.failures

@@ -51,7 +51,7 @@ def hang(_item):
 
 agent._longest_step = lambda: 1.0
 survey.read_memberships = (
-    lambda *_args: workers.each(2)(hang, range(2)))
+    lambda *_args: workers.in_threads(2)(hang, range(2)))
 ''' + COMMAND[-1]]
 
 

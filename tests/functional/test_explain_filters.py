@@ -230,7 +230,7 @@ class TestCells(explaining.ExplainingTest):
             self.assertTrue(answered.wait(cloud.PATIENCE), 'read in turn')
             raise db_exception.DBConnectionError()
 
-        manager = host_states.HostManager(workers.each(2))
+        manager = host_states.HostManager(workers.in_threads(2))
         manager.cells[silent].name = 'beside ' + healthy
         # Nova's fixture targets one cell at a time.
         with fixtures.MonkeyPatch(

@@ -365,7 +365,7 @@ def retries_one_row_after_a_failure(parts: Parts) -> None:
 
 def isolates_no_provider(parts: Parts) -> None:
     """Without rule 14: the first error of a batch is that of everything."""
-    def ask(request, providers, each, patience=0.0):
+    def ask(request, providers, for_each, patience=0.0):
         answers = isolation.Answers()
         for provider in providers:
             try:

@@ -96,8 +96,9 @@ class Placement:
         self._ask('PROBE', '')
 
     def ask(self, request: Any, providers: abc.Iterable[str],
-            each: isolation.Each, patience: float = 0.0) -> Any:
-        return isolation.ask(request, providers, each, self.probe, patience)
+            for_each: isolation.ForEach, patience: float = 0.0) -> Any:
+        return isolation.ask(
+            request, providers, for_each, self.probe, patience)
 
     def release(self) -> None:
         self.idle = 0

@@ -179,7 +179,7 @@ class TestDrain(case.AgentTest):
         """The next agent finds each row due; nothing is half done."""
         self.hand_over('h1', ['n1'])
         stopping = self.new_reconciler(
-            each=workers.each(stopping=lambda: True))
+            for_each=workers.in_threads(stopping=lambda: True))
         stopped = drain.Drain(self.conf, self.journal.rows, stopping,
                               self.figures, stopping=lambda: True)
         before = self.left()

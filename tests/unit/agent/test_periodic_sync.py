@@ -46,7 +46,7 @@ class TestSync(case.AgentTest):
         stopped = []
         self.placement.before_put = stopped.append
         self.sync = self.new_sync(
-            each=workers.each(1, lambda: bool(stopped)))
+            for_each=workers.in_threads(1, lambda: bool(stopped)))
         self.assertIsNone(self.sync.step())
         self.assertEqual(('partial', 0.0, 1, 0, 0),
                          self.figures.last('observe_sync'))
@@ -62,7 +62,7 @@ class TestSync(case.AgentTest):
         self.conf.set_override('mode', 'observe', 'aggregate_mirror')
         stopped = []
         self.sync = self.new_sync(
-            each=workers.each(1, lambda: bool(stopped)),
+            for_each=workers.in_threads(1, lambda: bool(stopped)),
             display=types.SimpleNamespace(
                 step=lambda *_texts: None,
                 advance=lambda: stopped.append(True)))

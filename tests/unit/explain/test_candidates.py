@@ -132,7 +132,7 @@ class Placement:
 
 def narrow(placement, *queries, sharing=frozenset()):
     return candidates.narrow(
-        placement, sharing, workers.each(), queries, NODES)
+        placement, sharing, workers.in_threads(), queries, NODES)
 
 
 def passed(observed):
@@ -254,7 +254,7 @@ class TestFigures(testtools.TestCase):
             frozenset('abc'), [(memory, frozenset('c')), (vcpu, frozenset())],
             trees={node: [node] for node in 'abc'})
         return candidates.read_figures(
-            Reader(), workers.each(), narrowed, str)
+            Reader(), workers.in_threads(), narrowed, str)
 
     def test_nodes_that_fail_nothing_before_come_first(self):
         """Their reason is the condition that the figures are about."""

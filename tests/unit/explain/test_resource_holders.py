@@ -26,7 +26,7 @@ class TestHolders(testtools.TestCase):
             uuid: consumer for uuid, consumer in consumers.items() if consumer}
         servers.cells_down = dict.fromkeys(cells_down, doubles.SILENT)
         return resource_holders.read(
-            reader, workers.each(), servers, {'n1': 'n1'},
+            reader, workers.in_threads(), servers, {'n1': 'n1'},
             {'n1': 'h1'})['n1']
 
     def test_server_of_another_host(self):

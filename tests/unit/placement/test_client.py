@@ -4,7 +4,6 @@
 from collections import abc
 from concurrent import futures
 import gc
-import os
 import socket
 import struct
 import threading
@@ -254,20 +253,6 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual(1, [sent.path for sent in self.placement.requests]
                          .count('/'))
 
-    def test_forked_child_connects_for_itself(self) -> None:
-        """Parent and child never share a socket or a lock."""
-        self.warm_up()
-        child = os.fork()
-        if not child:
-            try:
-                os._exit(0 if self.client.providers() == {PROVIDER} else 1)
-            finally:
-                os._exit(2)
-        _pid, status = os.waitpid(child, 0)
-        self.assertEqual(0, status)
-        self.assertEqual(['/', '/resource_providers'],
-                         [sent.path for sent in self.placement.requests])
-
 
 class KeptConnectionTestCase(servers.LoopbackTestCase):
     """The client with a server that keeps connections open."""
@@ -351,7 +336,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         error = self.assertRaises(
             exceptions.NotAuthorized, survey.read_memberships,
             provider_writes.Context(journal.Ledger(), None, self.client,
-                                    each=workers.each(2)),
+                                    for_each=workers.in_threads(2)),
             frozenset({AGGREGATE, PROVIDER}), frozenset())
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
         self.assertNotIn('s3cret', str(error))

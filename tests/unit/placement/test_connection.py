@@ -38,9 +38,9 @@ class TestConfigured(servers.LoopbackTestCase):
 
     def test_options_are_read_for_the_first_failure_only(self) -> None:
         """Thousands of providers may fail in one sync."""
-        slot = connection.configured(
-            servers.make_conf(**self.cloud.account()))()
-        self.assertIs(slot.party(), slot.party())
+        access = connection.configured(
+            servers.make_conf(**self.cloud.account()))
+        self.assertIs(access.party(), access.party())
 
     def test_looks_at_the_catalog(self) -> None:
         """One that finds the same address, or fails, leaves none open."""

@@ -48,7 +48,7 @@ class TestAsk(testtools.TestCase):
     def ask(self, items, count=1, **options):
         self.items = list(items)
         return isolation.ask(
-            self.request, self.items, workers.each(count),
+            self.request, self.items, workers.in_threads(count),
             self.probe, **options)
 
     def test_pause_that_the_service_asks_for(self):
@@ -105,7 +105,7 @@ class TestAsk(testtools.TestCase):
 
             self.probe_errors = [SILENT, late]
             self.assertIs(first, isolation.ask(
-                request, range(4), workers.each(1),
+                request, range(4), workers.in_threads(1),
                 self.probe).outage)
 
     def test_batch_of_one(self):
@@ -170,7 +170,7 @@ class TestAsk(testtools.TestCase):
                 raise SILENT
 
             answers = isolation.ask(
-                request, range(9), workers.each(), self.probe)
+                request, range(9), workers.in_threads(), self.probe)
             self.assertGreater(deadline.remaining(), 0.0)
         self.assertLess(len(answers.failures), 4)
 
@@ -212,7 +212,7 @@ class TestAsk(testtools.TestCase):
     def test_interruption(self):
         """What was not asked about is neither a result nor a failure."""
         answers = isolation.ask(
-            self.request, range(9), workers.each(
+            self.request, range(9), workers.in_threads(
                 1, lambda: len(self.requests) == 2), self.probe)
         self.assertIsInstance(answers.outage, exceptions.Stopped)
         self.assertEqual({0: 0, 1: -1}, answers.results)

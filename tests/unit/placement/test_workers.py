@@ -21,10 +21,10 @@ class TestWorkers(testtools.TestCase):
     def test_results_come_in_the_order_of_the_items(self):
         """With any number of threads; without items there are no results."""
         for count in (1, COUNT):
-            each = workers.each(count)
-            self.assertEqual([], each(str, []))
+            for_each = workers.in_threads(count)
+            self.assertEqual([], for_each(str, []))
             self.assertEqual([str(number) for number in range(50)],
-                             each(str, range(50)))
+                             for_each(str, range(50)))
 
     def test_so_many_run_at_once_and_not_more(self):
         """The configured number of calls run at once, never more."""
@@ -39,12 +39,12 @@ class TestWorkers(testtools.TestCase):
             with lock:
                 running.pop()
 
-        workers.each(COUNT)(call, range(3 * COUNT))
+        workers.in_threads(COUNT)(call, range(3 * COUNT))
         self.assertEqual(COUNT, max(most))
 
     def test_with_one_no_thread_is_made(self):
         """In nova-api every call runs in the calling thread."""
-        found = workers.each()(
+        found = workers.in_threads()(
             lambda _item: threading.current_thread(), range(3))
         self.assertEqual({threading.current_thread()}, set(found))
 
@@ -71,7 +71,7 @@ class TestWorkers(testtools.TestCase):
             with mock.patch.object(futures.Future, 'cancel', cancel):
                 self.assertRaises(
                     exceptions.ServiceUnreachable,
-                    workers.each(count), call, range(1000))
+                    workers.in_threads(count), call, range(1000))
             self.assertEqual({0}, {*begun} - {*ended})
             self.assertLess(len(begun), 1000)
 
@@ -91,7 +91,7 @@ class TestWorkers(testtools.TestCase):
                 failed.set()
 
         self.assertRaises(
-            exceptions.ServiceUnreachable, workers.each(2), call,
+            exceptions.ServiceUnreachable, workers.in_threads(2), call,
             range(1000))
         self.assertEqual([0, 1], sorted(begun))
 
@@ -102,13 +102,13 @@ class TestWorkers(testtools.TestCase):
             del done[:]
             self.assertRaises(
                 exceptions.Stopped,
-                workers.each(count, lambda: len(done) > 9),
+                workers.in_threads(count, lambda: len(done) > 9),
                 done.append, range(1000))
             self.assertTrue(10 <= len(done) < 10 + COUNT, len(done))
 
     def test_deadline_of_the_caller_is_everyones(self):
         """A worker thread has no more time than the caller."""
         with deadline.within(PATIENCE):
-            left = workers.each(COUNT)(
+            left = workers.in_threads(COUNT)(
                 lambda _item: deadline.remaining(), range(COUNT))
         self.assertLessEqual(max(left), PATIENCE)

@@ -152,7 +152,8 @@ class TestSync(SyncTest):
         for stopping, cleared in ((True, False), (False, True)):
             row, = self.journal.rows.all()
             reconciler.drain(
-                self.new_reconciler(each=workers.each(1, lambda: stopping)),
+                self.new_reconciler(
+                    for_each=workers.in_threads(1, lambda: stopping)),
                 [dataclasses.replace(row, running=False)])
             row, = self.journal.rows.all()
             self.assertEqual(cleared, row.mirrored_at is None)
@@ -363,7 +364,7 @@ class TestSync(SyncTest):
         stopped = []
         self.placement.before_put = stopped.append
         self.reconciler = self.new_reconciler(
-            each=workers.each(1, lambda: bool(stopped)))
+            for_each=workers.in_threads(1, lambda: bool(stopped)))
         result = self.sync()
         self.assertEqual(['gone'], result.unprocessed)
         self.assertIn('Interrupted; 1 host', result.summary())
@@ -404,7 +405,7 @@ class TestSync(SyncTest):
                                         'other'})
         stopped = []
         self.reconciler = self.new_reconciler(
-            each=workers.each(stopping=lambda: bool(stopped)))
+            for_each=workers.in_threads(stopping=lambda: bool(stopped)))
         self.after_first(self.placement, 'get', lambda: stopped.append(True))
         result = self.sync(foreign=True, write=False)
         self.assertEqual([('n1', 'other')],
@@ -590,7 +591,7 @@ class TestSync(SyncTest):
                 self.placement.broken = {(method, 'm005'): error}
                 self.log.clear()
                 outcome = full_sync.run(self.new_reconciler(
-                    each=workers.each(count))).outcome
+                    for_each=workers.in_threads(count))).outcome
                 self.assertEqual({'m005'}, {
                     node for node in nodes
                     if self.placement.aggregates[node] != {'a'}})

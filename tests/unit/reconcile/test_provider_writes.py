@@ -226,7 +226,7 @@ class TestHosts(doubles.TestCase):
         stopped = []
         self.placement.before_put = lambda _provider: stopped.append(True)
         mirror = self.new_reconciler(
-            each=workers.each(stopping=lambda: bool(stopped)))
+            for_each=workers.in_threads(stopping=lambda: bool(stopped)))
         dirty = journal.Dirty('h1', frozenset(self.nova.nodes))
         outcome = mirror.converge([dirty])
         self.assertEqual({'n1'}, outcome.done)
@@ -444,7 +444,7 @@ class TestDeleted(doubles.TestCase):
     def test_process_that_stops_leaves_the_rest(self):
         """The rest is reported as not done, without any request."""
         stopping = self.new_reconciler(
-            each=workers.each(stopping=lambda: True))
+            for_each=workers.in_threads(stopping=lambda: True))
         failed = provider_writes.remove(
             stopping, 'gone', provider_writes.Mode()).failed
         self.assertIsInstance(
