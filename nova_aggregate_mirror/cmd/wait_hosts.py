@@ -35,7 +35,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     options = conf.command
     # An attempt has a deadline, like a call of nova-api.
     limits = engines.Limits.of_call(options.timeout, inline_backoff=0.0)
-    nova, placement = program.source(limits.answer), program.placement()
+    nova, placement = program.source(limits.timeout), program.placement()
     status = wait_run.run(
         nova, placement, frozenset(options.hosts), options.timeout,
         commands.SYNC + ' --host')

@@ -137,8 +137,8 @@ class Mirror:
             # The floor is for the journal when placement took all the time.
             budget = deadline.Budget(
                 self._conf.aggregate_mirror.inline_timeout,
-                floor=process.limits.least + engines.HEALTHY,
-                quick=engines.HEALTHY)
+                floor=process.limits.least_left + engines.HEALTHY_SECONDS,
+                tolerance=engines.HEALTHY_SECONDS)
             request = self._local.request = _ApiRequest(key, process, budget)
         return request
 

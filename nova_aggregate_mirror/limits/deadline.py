@@ -18,7 +18,7 @@ SILENCE = 1.0  # Seconds without an answer that count as silence.
 @dataclasses.dataclass(frozen=True, order=True)
 class _Deadline:
     expiry: float = math.inf  # On the monotonic clock.
-    seconds: float = math.inf  # Given, or of the whole budget.
+    seconds: float = math.inf  # In all; for a budget, of all its parts.
     is_budget: bool = False
 
 
@@ -30,9 +30,10 @@ _CURRENT = contextvars.ContextVar(
 def within(seconds: float, total: float = 0.0) -> abc.Iterator[None]:
     """Bound the context's I/O; the earliest of nested deadlines applies.
 
-    :param total: seconds of the budget, if these are the rest of one
+    :param total: seconds of the budget whose rest ``seconds`` is, if any
     """
-    new = _Deadline(time.monotonic() + seconds, total or seconds, total > 0)
+    expiry = time.monotonic() + seconds
+    new = _Deadline(expiry, total or seconds, is_budget=total > 0)
     token = _CURRENT.set(min(_CURRENT.get(), new))
     try:
         yield
@@ -44,34 +45,34 @@ class Budget:
     """Seconds that the parts of a request share.
 
     :param floor: seconds that the essential parts together have in any case
-    :param quick: seconds that an essential part may take without using up the
-        floor: such a part has waited for nobody
+    :param tolerance: seconds beyond what is left that an essential part may
+        take without reducing the floor: it has waited for no other party
     """
 
-    def __init__(self, seconds: float, floor: float = 0.0, quick: float = 0.0
-                 ) -> None:
+    def __init__(self, seconds: float, floor: float = 0.0,
+                 tolerance: float = 0.0) -> None:
         self._seconds = self._left = seconds
         self._floor = floor
-        self._quick = quick
+        self._tolerance = tolerance
 
     @contextlib.contextmanager
     def spending(self, essential: bool = False) -> abc.Iterator[None]:
         """Bound the context's I/O by what other parts have left.
 
-        :param essential: whether it has at least what is left of the floor
+        :param essential: whether this part may also use the floor
         """
-        shared = max(0.0, self._left)
+        left = max(0.0, self._left)
         least = self._floor if essential else 0.0
         began = time.monotonic()
         try:
-            with within(max(shared, least), self._seconds):
+            with within(max(left, least), total=self._seconds):
                 yield
         finally:
             spent = time.monotonic() - began
             self._left -= spent
-            # What it took beyond ``shared`` was of the floor.
-            if essential and spent - shared > self._quick:
-                self._floor -= spent - shared
+            beyond = spent - left
+            if essential and beyond > self._tolerance:
+                self._floor -= beyond
 
 
 def remaining() -> float:
@@ -80,7 +81,7 @@ def remaining() -> float:
 
 
 def is_silence(waited: float) -> bool:
-    """Check whether so long a wait shows that a party does not answer.
+    """Check whether a wait of these seconds shows that a party is silent.
 
     A request that begins shortly before the deadline shows nothing.
     """
@@ -95,7 +96,7 @@ def is_budget() -> bool:
 
 
 def allowance(ceiling: float | None) -> float | None:
-    """Return the seconds a socket operation may take; None: any time."""
+    """Return a socket's timeout, at most ``ceiling``; None is no limit."""
     seconds = remaining()
     if not seconds:
         # A socket timeout of 0 would mean non-blocking, not expired.

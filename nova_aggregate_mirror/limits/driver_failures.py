@@ -14,7 +14,7 @@ import ssl
 
 from nova_aggregate_mirror import causes
 
-# Of MySQL and MariaDB, and SQLSTATE of PostgreSQL.
+# Errors of MySQL and MariaDB by number, of PostgreSQL by SQLSTATE.
 _CODES = {
     **dict.fromkeys((1045, 1698, '28P01', '28000'), causes.PASSWORD),
     **dict.fromkeys((1044, 1142, 1143, '42501'), causes.RIGHTS),
@@ -44,9 +44,9 @@ _LIBPQ = (
     (r'too many clients|connection slots are reserved', causes.CROWDED),
     (r'the database system is|not currently accepting', causes.STARTING),
     (r'server closed the connection', causes.CLOSED))
-# Each server and SQLite quotes and spells it in another way.
+# What is missing, which each server and SQLite quotes and spells differently.
 _MISSING = re.compile(r'(table|relation|column):? [\'"]?([\w.]+)', re.I)
-# Of oslo.db and SQLAlchemy, by name: clients of HTTP services have neither.
+# Classes of oslo.db and SQLAlchemy, neither of which HTTP clients import.
 _CLASSES = {'DBNonExistentTable': causes.TABLE,
             'NoSuchModuleError': causes.DRIVERLESS}
 
@@ -74,7 +74,7 @@ def chain(exc: BaseException, handled: BaseException | None = None
         errors.insert(0, error)
         reasons = [getattr(error, name, None) for name in (
             'reason', 'orig', 'inner_exception', 'original_exception')]
-        reasons += reversed(error.args)  # Urllib3 puts it last.
+        reasons += reversed(error.args)  # Urllib3 has the reason last.
         error = next((reason for reason in reasons
                       if isinstance(reason, BaseException)),
                      error.__cause__ or error.__context__)
@@ -88,7 +88,7 @@ def of_socket(exc: BaseException) -> causes.Cause | None:
     if isinstance(exc, ConnectionRefusedError):
         return causes.REFUSED
     if isinstance(exc, (ConnectionError, ssl.SSLEOFError)):
-        # Also of a connection that was kept, and that the peer has closed.
+        # Also raised for a kept connection that the peer has closed.
         return causes.DISCONNECTED
     if isinstance(exc, ssl.SSLError):
         return causes.TLS.with_detail(
@@ -117,12 +117,12 @@ def of_database(exc: BaseException, waited: float = 0.0,
     names_file = getattr(exc, 'file', None) or getattr(exc, 'filename', None)
     for error in [exc] if names_file else errors:
         cause = _of_driver(error)
-        if cause == causes.silent(0):  # No driver tells how long.
+        if cause == causes.silent(0):  # Drivers do not tell how long.
             return causes.silent(waited)
         if cause:
             return cause
     lines = str(exc).strip().splitlines() or [type(exc).__name__]
-    # With an @ in a password, the rest of the password is parsed as host.
+    # After an @ in a password, the rest of the password counts as the host.
     text = re.sub(r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '', lines[0])
     is_of_sqlite = any(isinstance(error, sqlite3.Error) for error in errors)
     failure = causes.FILE_FAILED if is_of_sqlite else causes.FAILED
@@ -135,14 +135,14 @@ def missing(exc: BaseException) -> str:
     :returns: empty if no error of the chain says so; the outermost decides
     """
     for error in reversed(chain(exc)):
-        found = _MISSING.search(str(error))
-        if found:
-            kind = 'column' if found[1].lower() == 'column' else 'table'
-            return '%s %s' % (kind, found[2])
+        if match := _MISSING.search(str(error)):
+            kind = 'column' if match[1].lower() == 'column' else 'table'
+            return '%s %s' % (kind, match[2])
     return ''
 
 
 def _of_driver(error: BaseException) -> causes.Cause | None:
+    """Return what one error of a chain says; None if it does not say so."""
     if isinstance(error, Observed):
         return error.cause
     if isinstance(error, ModuleNotFoundError):

@@ -33,50 +33,50 @@ from nova_aggregate_mirror.limits import driver_failures
 LIBRARY_ERRORS = (
     db_exc.DBError, db_exc.CantStartEngineError, sa_exc.SQLAlchemyError,
     getattr(sa_exc, 'EmulatedDBAPIException', sa_exc.SQLAlchemyError))
-# With those of a driver that is not installed, and of a socket or file.
+# Also those of a driver that is not installed, and of a socket or file.
 ERRORS = (*LIBRARY_ERRORS, ImportError, OSError)
 
 # Timeout parameters per driver, and their units per second; by default a hung
-# server hangs the caller. Libpq has no read timeout: of a server that does not
-# answer, keepalives detect only that its host is gone.
+# server hangs the caller. Libpq has no read timeout, and its keepalives detect
+# only that the host of a server is gone.
 _MYSQL = {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1}
 _LIBPQ = {'connect_timeout': 1, 'tcp_user_timeout': 1000,
           'keepalives_idle': 1, 'keepalives_interval': 1}
 _TIMEOUTS = {'pymysql': _MYSQL, 'mysqldb': _MYSQL,
              'psycopg': _LIBPQ, 'psycopg2': _LIBPQ}
 
-# Seconds that the last statement of a call may take after its deadline, that a
-# healthy database needs for a transaction, and that an answer may take.
-OVERRUN, HEALTHY, PATIENCE = 1.0, 0.25, 5.0
-# The server ends a statement before the driver gives up the connection, and
-# after this share of the limit a database counts as silent.
+OVERRUN = 1.0  # Seconds that a call's last statement may exceed its deadline.
+HEALTHY_SECONDS = 0.25  # For a transaction in a healthy database.
+PATIENCE = 5.0  # Seconds for a statement of a call, at most.
+# Shares of a statement's limit: when the server ends it, which is before the
+# driver gives up the connection, and when a database counts as silent.
 AT_SERVER, SILENT = 0.9, 0.8
 
-# On Galera, a transaction that begins with a read (1), UPDATE or DELETE (2),
-# whose number of rows is an answer, too, waits until its node has applied what
-# the cluster has committed: a new connection may lead to another node. An
+# On Galera, a transaction that begins with a read (1), or with an UPDATE or
+# DELETE (2), which read how many rows match, waits until its node has applied
+# what the cluster committed: a new connection may lead to another node. An
 # INSERT need not wait: at COMMIT it conflicts with what its node has missed.
 CAUSAL = 1 | 2
-# MySQL's error of such a wait and of a lost lock; PostgreSQL's of the latter.
+# MySQL's error after such a wait, or one for a lock; PostgreSQL's for a lock.
 TIMED_OUT, LOCK_TIMEOUT = 1205, '55P03'
 WRITES = 'INSERT', 'UPDATE', 'DELETE'
 
-# When the last request to a database began in this context. Earlier ones were
-# answered, and what this process did itself is no wait for a database.
+# When the last request to a database began in this context: earlier ones were
+# answered, and the time between requests was this process's own.
 _LAST_REQUEST = contextvars.ContextVar(
     'aggregate_mirror_database_request', default=-math.inf)
 
 # Values per IN list: every database that nova supports accepts as many.
 CHUNK = 500
 SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
-"""Values of an IN list: one of ``chunks``."""
+"""Values of an IN list, which are one of ``chunks``."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """Limits of the time that a database may let this process wait."""
 
-    answer: float = 5.0
+    timeout: float = 5.0
     """Seconds for a server to accept a connection or to execute a statement;
     drivers take whole seconds."""
     backoff: float = 0.0
@@ -84,14 +84,14 @@ class Limits:
     longest_lock_wait: float = math.inf
 
     @classmethod
-    def of_call(cls, timeout: float, inline_backoff: float) -> 'Limits':
+    def of_call(cls, seconds: float, inline_backoff: float) -> 'Limits':
         """Return the limits of nova-api, whose calls have a deadline."""
-        return cls(max(1.0, min(PATIENCE, timeout // 2.5)), inline_backoff)
+        return cls(max(1.0, min(PATIENCE, seconds // 2.5)), inline_backoff)
 
     @property
-    def least(self) -> float:
+    def least_left(self) -> float:
         """Seconds that must be left of a call to begin a statement."""
-        return max(0.0, self.answer - OVERRUN)
+        return max(0.0, self.timeout - OVERRUN)
 
     @property
     def lock_wait(self) -> float:
@@ -99,13 +99,13 @@ class Limits:
 
         A lock can be told from a server that hangs only if this wait ends well
         before the statement. MySQL's is a whole second at least, which is too
-        long for an ``answer`` of one second.
+        long for a ``timeout`` of one second.
         """
-        return min(self.answer / 2, self.longest_lock_wait)
+        return min(self.timeout / 2, self.longest_lock_wait)
 
     def check(self, cause: causes.Cause = causes.NOT_ASKED) -> None:
         """Raise NotAsked if a statement might end too late."""
-        if deadline.remaining() <= self.least:
+        if deadline.remaining() <= self.least_left:
             raise NotAsked(cause.in_call() if deadline.is_budget() else cause)
 
 
@@ -118,8 +118,8 @@ class LostLock(driver_failures.Observed):
 
 
 @contextlib.contextmanager
-def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
-            ) -> abc.Iterator[None]:
+def backing_off(limits: Limits, silence: backoff.Backoff, insist: bool = False
+                ) -> abc.Iterator[None]:
     """Use a database inside; begin its back-off if there is no answer.
 
     :param insist: whether to ignore a back-off, which an answer ends
@@ -129,21 +129,21 @@ def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
     now, handled = time.monotonic(), sys.exception()
     if now < silence.until and not insist:
         raise driver_failures.Observed(causes.not_again(silence.reason))
-    # A pool may send a ping, which no event precedes.
+    # Checked here, too: no event precedes the ping that a pool may send.
     limits.check()
     _LAST_REQUEST.set(now)
     try:
         yield
     except (NotAsked, LostLock, exceptions.JournalNotAsked,
             exceptions.JournalLocked):
-        # Other rows may be free: the server answers.
+        # The server answers: other rows may be free.
         raise
     except sa_exc.TimeoutError as exc:
         raise NotAsked(causes.POOL) from exc
     except (*ERRORS, exceptions.MirrorError) as exc:
         now = time.monotonic()
         waited = now - _LAST_REQUEST.get()
-        if waited >= SILENT * limits.answer:
+        if waited >= SILENT * limits.timeout:
             silence.extend(now, driver_failures.of_database(
                 exc, waited, handled))
         raise
@@ -168,7 +168,7 @@ def translated(party: causes.Party,
 
 def timeouts(url: sa.engine.URL | str, seconds: float, parameters: str = ''
              ) -> dict[str, str]:
-    """Return the parameters for a URL, but for those of the operator.
+    """Return the timeout parameters for a URL that the operator has not set.
 
     :param seconds: for a connection, and for each read and write
     :param parameters: ``connection_parameters``, which oslo.db adds to the URL
@@ -190,7 +190,7 @@ def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
 
 def select(connection: Any, statement: Any, values: abc.Iterable[str]
            ) -> abc.Iterator[Any]:
-    """Execute a statement with ``SOME`` for all values; yield its rows."""
+    """Execute a statement with ``IN :some`` by chunks; yield all rows."""
     for chunk in chunks(values):
         yield from connection.execute(statement, {'some': chunk})
 
@@ -206,16 +206,16 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     # By default oslo.db retries the first connection for 100 seconds.
     arguments |= {'max_retries': 0, **overrides}
     if url.get_backend_name() != 'sqlite':
-        arguments['pool_timeout'] = limits.answer
+        arguments['pool_timeout'] = limits.timeout
     bounded = url.update_query_dict(timeouts(
-        url, limits.answer, arguments.get('connection_parameters') or ''))
+        url, limits.timeout, arguments.get('connection_parameters') or ''))
     engine = build(url, lambda: _bound(
         engines.create_engine(bounded, **arguments), limits))
     if arguments.get('mysql_wsrep_sync_wait') is None:
         # Each transaction sees what was committed on any Galera node. ProxySQL
         # repeats a statement that sets nothing else on each of its servers.
         _at_connect(engine, 'SET SESSION wsrep_sync_wait = %d' % CAUSAL)
-    # Before oslo.db's filters: they call a lost lock a deadlock.
+    # Before oslo.db's filters, which take a lost lock for a deadlock.
     sa.event.remove(engine, 'handle_error', exc_filters.handler)
     sa.event.listen(engine, 'handle_error', _classify)
     sa.event.listen(engine, 'handle_error', exc_filters.handler, retval=True)
@@ -224,13 +224,13 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
 
 def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
           ) -> sa.engine.Engine:
-    """Create an engine that reports a URL that its driver cannot use.
+    """Create an engine that raises Observed for a URL it cannot use.
 
     Drivers raise built-in errors for parameters that they do not know.
     """
 
     @contextlib.contextmanager
-    def reported() -> abc.Iterator[None]:
+    def translated_url_errors() -> abc.Iterator[None]:
         try:
             yield
         except (AttributeError, TypeError, ValueError) as exc:
@@ -242,16 +242,16 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
                 url.get_driver_name(), ', '.join(sorted(url.query)), reason)
             ) from exc
 
-    with reported():
+    with translated_url_errors():
         engine = factory()
 
-    # After the factory's: SQLAlchemy calls none after one that connects.
+    # After the factory's listeners: after one that connects, none is called.
     @sa.event.listens_for(engine, 'do_connect')
     def connect(dialect: Any, _record: Any, args: Any, options: Any) -> Any:
         if dialect.driver == 'psycopg':
             # A pooler may lead the next transaction to another session.
             options['prepare_threshold'] = None
-        with reported():
+        with translated_url_errors():
             return dialect.connect(*args, **options)
 
     return engine
@@ -259,9 +259,9 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
 
 def _classify(context: Any) -> None:
     """Raise LostLock for a lost lock, DBConnectionError for a lagging node."""
-    # MySQL and MariaDB report both as error 1205: of a write it is a lost
-    # lock, of a read a node that lags on Galera. Of an UPDATE that begins a
-    # transaction this may be wrong: if its node lags, a read finds that soon.
+    # MySQL and MariaDB report both as error 1205. It counts as a lost lock for
+    # a write, and as a lagging Galera node for a read. If a node lags at an
+    # UPDATE that begins a transaction, this is wrong; a read soon shows it.
     error = context.original_exception
     if isinstance(error, NotAsked):
         # SQLAlchemy 2.1 passes the errors of events to oslo.db's filters.
@@ -273,8 +273,8 @@ def _classify(context: Any) -> None:
     if state == LOCK_TIMEOUT or (is_timeout and is_write):
         raise LostLock(causes.LOCKED)
     if is_timeout:
-        # A proxy may lead the next connection to a node that lags less. A lone
-        # node reports it to a ping of older oslo.db, which names no table.
+        # A proxy may lead the next connection to a node that lags less. A node
+        # that lost its cluster answers the same to a ping of older oslo.db.
         context.is_disconnect = True
         raise db_exc.DBConnectionError(error)
 
@@ -300,7 +300,7 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
                          ('before_cursor_execute', causes.NOT_ASKED_FURTHER),
                          ('commit', causes.NOT_ASKED_FURTHER)):
         sa.event.listen(engine, event, functools.partial(begin_request, cause))
-    answer_ms = int(limits.answer * AT_SERVER * 1000)
+    statement_ms = int(limits.timeout * AT_SERVER * 1000)
     if engine.dialect.name == 'postgresql':
         @sa.event.listens_for(engine, 'begin')
         def begin(connection: sa.engine.Connection) -> None:
@@ -308,11 +308,12 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
             connection.exec_driver_sql(
                 "SELECT set_config('statement_timeout', '%d', true), "
                 "set_config('lock_timeout', '%d', true)" % (
-                    answer_ms, limits.lock_wait * 1000))
+                    statement_ms, limits.lock_wait * 1000))
 
     # MariaDB executes the first comment only, MySQL the second only.
     _at_connect(engine, 'SET SESSION innodb_lock_wait_timeout = %d '
                 '/*M!100101 , max_statement_time = %g */ '
                 '/*!50708 , max_execution_time = %d */' % (
-                    max(1, limits.lock_wait), answer_ms / 1000, answer_ms))
+                    max(1, limits.lock_wait), statement_ms / 1000,
+                    statement_ms))
     return engine

@@ -52,8 +52,8 @@ class Pool:
         """Open a new transaction on the writer: it sees what is committed."""
         translated = engines.translated(
             self._party, lambda _error: self._kind, ERRORS)
-        attempt = engines.attempt(self._limits, self._back_off)
-        with translated, attempt, self._opened().begin() as connection:
+        backing_off = engines.backing_off(self._limits, self._back_off)
+        with translated, backing_off, self._opened().begin() as connection:
             yield connection
 
     def _opened(self) -> sa.engine.Engine:
@@ -71,7 +71,7 @@ class Pool:
                 failure.step)) from exc
 
 
-def api_database(seconds: float = engines.Limits.answer) -> Pool:
+def api_database(seconds: float = engines.Limits.timeout) -> Pool:
     """Return nova's API database, which has some seconds for an answer.
 
     It has no back-off: nova itself needs it for every request.

@@ -76,15 +76,15 @@ class DatabaseSource(host_database.HostSource):
         that hosts of other cells need not wait for it
     """
 
-    def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
+    def __init__(self, limits: engines.Limits = engines.Limits(timeout=60.0),
                  threads: bool = False, skip_late: bool = False) -> None:
         soon = latest = math.inf
         if skip_late:
             soon, latest = cell_threads.SOON, cell_threads.LATEST
-        read = (cell_threads.Threads(limits.answer, latest).read if threads
+        read = (cell_threads.Threads(limits.timeout, latest).read if threads
                 else cells.read_in_order)
         super().__init__(limits, dataclasses.replace(
-            limits, answer=min(limits.answer, soon)), read)
+            limits, timeout=min(limits.timeout, soon)), read)
 
     def with_hosts(self) -> frozenset[str]:
         with self._api.reading() as api:

@@ -89,9 +89,9 @@ class DatabaseServers:
     """
 
     def __init__(self, limits: engines.Limits) -> None:
-        self._api = connections.api_database(limits.answer)
+        self._api = connections.api_database(limits.timeout)
         self._cells = cells.Cells(
-            limits, read=cell_threads.Threads(limits.answer).read)
+            limits, read=cell_threads.Threads(limits.timeout).read)
         self.cells_down: dict[str, exceptions.Failure] = {}
         """Cells that did not answer so far."""
 

@@ -73,7 +73,7 @@ class HostSource:
     def __init__(self, limits: engines.Limits,
                  limits_some: engines.Limits | None = None,
                  read: cells.Read = cells.read_in_order) -> None:
-        self._api = connections.api_database((limits_some or limits).answer)
+        self._api = connections.api_database((limits_some or limits).timeout)
         self._cells = cells.Cells(limits, limits_some, read)
 
     def scope(self, aggregate_id: int, host: str = '') -> Scope:

@@ -125,8 +125,8 @@ class Cells(cells.Cells):
             limits = self._limits if patient else self._limits_some
             seconds = SECONDS[fault]
             # The driver gives up after that.
-            self._clock.wait(min(seconds, limits.answer))
-            if fault == REFUSES or seconds > limits.answer:
+            self._clock.wait(min(seconds, limits.timeout))
+            if fault == REFUSES or seconds > limits.timeout:
                 return exceptions.CellUnavailable.of(
                     causes.FAILED.with_detail(fault), cell.party)
         nodes = self._nova.nodes_in(cell.connection)

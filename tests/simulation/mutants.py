@@ -398,7 +398,7 @@ def repairs_with_the_patience_of_the_drain(parts: Parts) -> None:
     """Without rule 15: the sync cannot repair what it finds in a slow cell."""
     read = parts.source.read
     parts.source._cells._limits_some = dataclasses.replace(
-        parts.source._cells._limits_some, answer=cell_threads.SOON)
+        parts.source._cells._limits_some, timeout=cell_threads.SOON)
     parts.source.read = lambda hosts, nodes=(), aggregates=(), down=None: (
         read(hosts, nodes, aggregates))
 

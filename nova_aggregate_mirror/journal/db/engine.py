@@ -98,7 +98,7 @@ class Database:
             nothing was written, unless only the answer to the COMMIT was lost
         """
         def attempt() -> T:
-            with engines.attempt(self.limits, self._silence, insist):
+            with engines.backing_off(self.limits, self._silence, insist):
                 self.prepare()
                 return self._transact(work)
 

@@ -18,7 +18,7 @@ from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.limits import engines
 
 # An ALTER waits for the locks of all sessions that use the table.
-HOUR = engines.Limits(answer=3600.0)
+HOUR = engines.Limits(timeout=3600.0)
 
 
 def display_url(conf: cfg.ConfigOpts) -> str:

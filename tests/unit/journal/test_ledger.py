@@ -65,7 +65,7 @@ class TestOutage(LedgerTest):
         super().setUp()
         # Every failure begins a back-off.
         self.journal = store.Journal(self.conf, engine.Database(
-            self.conf, limits=engines.Limits(answer=0.0, backoff=60.0)))
+            self.conf, limits=engines.Limits(timeout=0.0, backoff=60.0)))
         self.ledger = self.journal.ledger
         self.journal.rows.all()
 

@@ -17,7 +17,7 @@ class TestBudget(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.limits.deadline.time',
             types.SimpleNamespace(monotonic=lambda: self.now)))
-        self.budget = deadline.Budget(10.0, 2.0, 0.25)
+        self.budget = deadline.Budget(10.0, floor=2.0, tolerance=0.25)
 
     def test_parts_share_it(self):
         """What happens between them, such as nova's method, is not counted."""

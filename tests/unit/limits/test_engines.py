@@ -34,17 +34,18 @@ class ClockTestCase(testtools.TestCase):
 
 class TestLimits(testtools.TestCase):
 
-    def test_answer_is_a_part_of_the_call(self):
+    def test_timeout_is_a_part_of_the_call(self):
         """Drivers take whole seconds, and 0 would mean no limit."""
-        for inline_timeout, answer in (0.1, 1.0), (5.0, 2.0), (60.0, 5.0):
-            self.assertEqual(answer, engines.Limits.of_call(
-                inline_timeout, 30.0).answer)
+        for inline_timeout, timeout in (0.1, 1.0), (5.0, 2.0), (60.0, 5.0):
+            self.assertEqual(timeout, engines.Limits.of_call(
+                inline_timeout, 30.0).timeout)
 
     def test_no_statement_ends_later_than_a_second_after_the_call(self):
-        """A statement that begins with ``least`` left ends in time."""
+        """A statement that begins with ``least_left`` ends in time."""
         for inline_timeout in 0.1, 5.0, 60.0:
             limits = engines.Limits.of_call(inline_timeout, 30.0)
-            self.assertLessEqual(limits.answer - limits.least, engines.OVERRUN)
+            self.assertLessEqual(
+                limits.timeout - limits.least_left, engines.OVERRUN)
 
     def test_limit_of_less_than_a_second(self):
         """No statement begins after the call, however short it may take."""
@@ -112,7 +113,7 @@ class TestStatements(ClockTestCase):
         self.engine = engines.create(
             sa.engine.make_url('sqlite://'), {}, limits)
         self.attempt = functools.partial(
-            engines.attempt, limits, backoff.Backoff(30.0, 30.0))
+            engines.backing_off, limits, backoff.Backoff(30.0, 30.0))
 
     def test_begin_while_enough_is_left(self):
         """The last one may take its whole limit."""
@@ -215,7 +216,7 @@ class TestBreaker(ClockTestCase):
         self.silence = backoff.Backoff(30.0, 30.0)
 
     def attempt(self, seconds=0.0, error=None, insist=False):
-        with engines.attempt(self.limits, self.silence, insist):
+        with engines.backing_off(self.limits, self.silence, insist):
             self.now += seconds
             if error:
                 raise error
