@@ -29,9 +29,9 @@ class Operation:
     may have changed its database nevertheless."""
 
     def __str__(self) -> str:
+        host = ', host %s' % self.host if self.host else ''
         return 'Aggregate %s%s (request %s)' % (
-            self.aggregate_id, self.host and ', host %s' % self.host,
-            self.request_id)
+            self.aggregate_id, host, self.request_id)
 
 
 @typing.runtime_checkable

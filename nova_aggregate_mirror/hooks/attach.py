@@ -33,7 +33,8 @@ PARAMETERS = {
     'delete_aggregate': ['self', 'context', 'aggregate_id'],
 }
 
-# These calls of nova's are muted; after others, the hook would write as well.
+# What nova's methods call of its report client. Only these calls are muted: if
+# there was another one, nova and the hook would both write to placement.
 MIRRORING = {'add_host_to_aggregate': 'aggregate_add_host',
              'remove_host_from_aggregate': 'aggregate_remove_host'}
 
@@ -48,7 +49,7 @@ COLUMNS = {
 
 _NO_OP_CLIENT = types.SimpleNamespace(**dict.fromkeys(
     MIRRORING.values(), lambda *_args, **_kwargs: None))
-"""Substitute for nova's report client."""
+"""Substitute for nova's report client: its calls do nothing."""
 
 _muted: contextvars.ContextVar[bool] = contextvars.ContextVar(
     'nova_aggregate_mirror_muted', default=False)
@@ -102,12 +103,12 @@ def install(conf: cfg.ConfigOpts) -> None:
     option_values.check(conf)
     check_nova()
     loaded = load(conf)
-    mutes = not nova_aggregate_mirror.conf.observes(conf)
+    may_mute = not nova_aggregate_mirror.conf.observes(conf)
     for name in PARAMETERS:
-        setattr(api, name, _wrap(getattr(api, name), loaded, mutes))
+        setattr(api, name, _wrap(getattr(api, name), loaded, may_mute))
     api.placement_client = _ClientProperty(api.placement_client.fget)
     LOG.info('Attached to nova\'s aggregate operations, hooks: %s%s',
-             ', '.join(conf.aggregate_mirror.hooks), '' if mutes else
+             ', '.join(conf.aggregate_mirror.hooks), '' if may_mute else
              '; [aggregate_mirror] mode is observe, so that nova mirrors')
 
 
@@ -115,15 +116,15 @@ class _ClientProperty(property):
     """``AggregateAPI.placement_client``, muted only inside wrapped calls."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        # Nova's own property creates its client, which may raise when
-        # placement is unavailable; a wrapped call must not trigger that.
+        # Nova's property creates its report client, which may raise while
+        # placement is unavailable: a wrapped call must not begin with that.
         if instance is not None and _muted.get():
             return _NO_OP_CLIENT
         return super().__get__(instance, owner)
 
 
 def _wrap(method: abc.Callable[..., Any], loaded: list[hooks.Hook],
-          mutes: bool) -> abc.Callable[..., Any]:
+          may_mute: bool) -> abc.Callable[..., Any]:
     """Return ``method`` with hooks around it; its answer is unchanged."""
     signature = inspect.signature(method)
 
@@ -137,14 +138,16 @@ def _wrap(method: abc.Callable[..., Any], loaded: list[hooks.Hook],
             nova_request_id=getattr(context, 'request_id', None) or '')
         states = [(hook, *_attempt(hook.before, operation)) for hook in loaded]
         replacements = (hook.replaces_mirroring
-                        for hook, succeeded, _ in states if succeeded)
-        token = _muted.set(mutes and any(replacements))
-        answer, error = None, None
+                        for hook, succeeded, _state in states if succeeded)
+        token = _muted.set(may_mute and any(replacements))
+        answer = None
+        errors: list[BaseException] = []
         try:
             answer = method(*bound.args, **bound.kwargs)
         except BaseException as exc:
-            # Raised below: oslo.log would append it to the hooks' messages.
-            error = exc
+            # Raised after the hooks ran: in this block, oslo.log would append
+            # it to every message that they log.
+            errors.append(exc)
             operation = dataclasses.replace(
                 operation, raised=type(exc).__name__)
         finally:
@@ -152,20 +155,17 @@ def _wrap(method: abc.Callable[..., Any], loaded: list[hooks.Hook],
         for hook, succeeded, state in reversed(states):
             if succeeded:
                 _attempt(hook.after, operation, state)
-        try:
-            if error is not None:
-                raise error
-            return answer
-        finally:
-            # Its traceback refers to this frame, which would refer to it.
-            error = None
+        if errors:
+            # Not kept here, because its traceback refers to this frame.
+            raise errors.pop()
+        return answer
 
     return wrapped
 
 
 def _attempt(call: abc.Callable[..., Any], operation: hooks.Operation,
              *state: Any) -> tuple[bool, Any]:
-    """Call a part of a hook; return whether it succeeded, and its value."""
+    """Call a method of a hook; return whether it succeeded, and its value."""
     try:
         return True, call(operation, *state)
     except Exception:

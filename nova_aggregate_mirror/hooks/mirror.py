@@ -22,7 +22,6 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import host_database
@@ -32,7 +31,7 @@ LOG = logging.getLogger(__name__)
 REMOVE = 'remove_host_from_aggregate'
 LEFT = 'the agent mirrors its hosts later'
 PATIENTLY = provider_writes.Mode(patience=math.inf)
-"""The call has a deadline: a slow provider may take all of it."""
+"""Only the budget of the request bounds the wait for a slow provider."""
 
 
 @dataclasses.dataclass
@@ -40,12 +39,13 @@ class _ApiRequest:
     """State of an API request, shared by its operations on one host."""
 
     key: object
+    """Nova's ID of the request; without one, its only operation."""
     process: processes.Process
     budget: deadline.Budget
     nodes: frozenset[str] = frozenset()
     failure: exceptions.MirrorError | None = None
     """Why the journal is not used any more; None while it is used."""
-    is_reported: bool = False
+    is_failure_logged: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,12 +53,12 @@ class _State:
     """State of an operation, from ``before`` to ``after``."""
 
     recorded: bool
-    """Whether the write of the row, or of the mark, was confirmed."""
+    """Whether the journal confirmed the row, or the mark of a deletion."""
     uuid: str = ''
     """UUID of the aggregate that is deleted, and marked in the ledger."""
     row: journal.Row | None = None
     """Row of any other operation."""
-    may_exist: bool = False
+    may_have_row: bool = False
     """Whether the row is, or may be, in the journal."""
     memberships: source.Memberships = dataclasses.field(default_factory=dict)
     """Compute node to its aggregates before nova's method, if recorded."""
@@ -113,11 +113,11 @@ class Mirror:
         if state is None:
             return
         request = self._request(operation)
-        # This remains for what is no error of this package.
+        # It stays if what is raised below is no error of this package.
         error: exceptions.MirrorError | None = exceptions.MirrorError(
             'it ended unexpectedly')
         try:
-            # What is not in the journal has no other attempt.
+            # Without a record, nothing tries again what fails here.
             with request.budget.spending(essential=not state.recorded):
                 error = exceptions.failure_of(
                     lambda: self._converge(operation, request, state))
@@ -131,7 +131,8 @@ class Mirror:
 
     def _request(self, operation: hooks.Operation) -> _ApiRequest:
         """Return an API request's state; its first operation creates it."""
-        key, process = operation.nova_request_id or operation, self._process()
+        key = operation.nova_request_id or operation
+        process = self._process()
         request: _ApiRequest | None = getattr(self._local, 'request', None)
         if not request or (request.key, request.process) != (key, process):
             # The floor is for the journal when placement took all the time.
@@ -145,14 +146,15 @@ class Mirror:
     def _scope(self, operation: hooks.Operation, request: _ApiRequest
                ) -> host_database.Scope | None:
         """Read the scope and note its nodes; None if nova cannot be read."""
-        failure, scope, number = None, None, int(operation.aggregate_id)
+        failure, scope = None, None
+        aggregate_id = int(operation.aggregate_id)
         try:
-            scope = request.process.source.scope(number, operation.host)
+            scope = request.process.source.scope(aggregate_id, operation.host)
         except exceptions.Retriable as exc:
             # Logged after this block; see ``failure_of``.
             failure = exc
         if scope is None:
-            # A deletion is not marked then.
+            # Without a scope, a deletion is not marked in the ledger.
             repair = '' if operation.host else '; ' + self._repair(operation)
             LOG.warning('%s: %s', operation, str(failure) + repair)
             return None
@@ -160,11 +162,11 @@ class Mirror:
             LOG.warning('%s: a cell was not read: %s', operation,
                         dataclasses.replace(silence, consequence=LEFT))
         for aggregate in sorted(scope.invalid_aggregates):
-            # Nothing is removed from a host that is in any of these.
-            if operation.method == REMOVE or aggregate.id == number:
+            # Nothing is removed from a host that is in an invalid aggregate.
+            if operation.method == REMOVE or aggregate.id == aggregate_id:
                 LOG.warning('%s: it is not mirrored completely: %s: %s',
                             operation, aggregate.problem, aggregate.step)
-        # A cell that is down may have nodes of the previous operation.
+        # The request's previous operation may have read a cell that is down.
         request.nodes = scope.nodes | (
             request.nodes if scope.cells_down else frozenset())
         return scope
@@ -177,7 +179,7 @@ class Mirror:
             operation.host, request.nodes, operation.request_id))
         uuid = scope.aggregate_uuid if scope else ''
         uuids = [uuid] if uuid else []
-        may_exist = False
+        may_have_row = False
         if request.failure:
             process.ledger.defer(uuids)
         else:
@@ -186,15 +188,15 @@ class Mirror:
             if not request.failure:
                 memberships = (dict.fromkeys(scope.nodes, scope.members)
                                if scope else {})
-                return _State(recorded=True, row=row, may_exist=True,
+                return _State(recorded=True, row=row, may_have_row=True,
                               memberships=memberships)
-            may_exist = not request.failure.is_unwritten
-        if not request.is_reported:
-            request.is_reported = True
+            may_have_row = not request.failure.is_unwritten
+        if not request.is_failure_logged:
+            request.is_failure_logged = True
             LOG.error('%s: %s. This operation and the next ones of its '
                       'request are mirrored without the journal; %s.',
                       operation, request.failure, self._repair(operation))
-        return _State(recorded=False, row=row, may_exist=may_exist)
+        return _State(recorded=False, row=row, may_have_row=may_have_row)
 
     def _mark(self, operation: hooks.Operation, request: _ApiRequest,
               uuid: str) -> _State:
@@ -213,16 +215,16 @@ class Mirror:
         """Converge and close, or remove the aggregate; raise what fails."""
         process, row = request.process, state.row
 
-        def call() -> outcome.Outcome:
+        def run() -> provider_writes.Outcome:
             if not row:
                 return provider_writes.remove(
                     process.without_ledger, state.uuid, PATIENTLY)
-            if state.may_exist:
+            if state.may_have_row:
                 return process.converge_and_close(
                     row, state.memberships, state.recorded)
             return process.converge(row, PATIENTLY, recorded=False)
 
-        result = process.reconcile(call, operation.request_id, state.recorded)
+        result = process.reconcile(run, operation.request_id, state.recorded)
         errors = result.unfinished if row else result.failed
         for error in errors.values():
             # Without a record, a row that cannot be closed is no failure: the
@@ -253,9 +255,9 @@ class Mirror:
     def _hand_over(self, operation: hooks.Operation, request: _ApiRequest,
                    state: _State, row: journal.Row,
                    error: exceptions.MirrorError) -> None:
-        """Hand over the row that has this error, and log where it is."""
+        """Hand over the row after an error; log whether the journal has it."""
         consequence = 'it stays in the journal and is retried'
-        if not state.may_exist:
+        if not state.may_have_row:
             consequence = (
                 'it is not in the journal; ' + self._repair(operation))
         elif isinstance(error, exceptions.JournalLocked):
@@ -265,10 +267,10 @@ class Mirror:
                 lambda: request.process.rows.hand_over(row, str(error)),
                 exceptions.JournalUnavailable):
             request.failure = failure
-            consequence = (
-                'its journal row could not be updated: %s' % failure
-                if state.recorded else 'it may be missing from the journal: '
-                '%s; %s' % (failure, self._repair(operation)))
+            consequence = 'its journal row could not be updated: %s' % failure
+            if not state.recorded:
+                consequence = 'it may be missing from the journal: %s; %s' % (
+                    failure, self._repair(operation))
         if operation.raised:
             LOG.info('%s: nova raised %s in %s; the host is not compared with '
                      'placement yet: %s; %s', operation, operation.raised,

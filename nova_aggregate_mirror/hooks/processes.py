@@ -21,7 +21,6 @@ from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import host_database
@@ -49,21 +48,22 @@ class Process:
             self.database, self.ledger, presence=self._presence)
         self.source = host_database.HostSource(self.limits)
         self.placement = client.Client(conf, logs_first_answer=True)
-        self._has_checked_nova = False
-        # Narrower than the types of a context: only drains and full syncs,
-        # which nova-api never makes, read all of nova, ledger and rows.
+        self._is_nova_checked = False
+        # ``Any``: they lack methods that the fields of a context have. Only
+        # drains and full syncs, which nova-api never makes, need these.
         parts: list[Any] = [self.ledger, self.source, self.placement]
         self.context = provider_writes.Context(*parts)
         self.without_ledger = provider_writes.Context(
             journal.Ledger(), *parts[1:])
         """For operations without a confirmed row; reads no ledger."""
-        seconds, self._now = options.inline_backoff, now
-        self._hung = backoff.Backoff(seconds, seconds)
+        self._now = now
+        seconds = options.inline_backoff
+        self._hung = backoff.Backoff(first=seconds, longest=seconds)
         # Each call after a refusal would request a token from keystone.
         self._refused = backoff.Backoff(longest=min(seconds, REFUSED_PAUSE))
 
-    def reconcile(self, call: abc.Callable[[], outcome.Outcome],
-                  request_id: str, recorded: bool) -> outcome.Outcome:
+    def reconcile(self, call: abc.Callable[[], provider_writes.Outcome],
+                  request_id: str, recorded: bool) -> provider_writes.Outcome:
         """Call unless placement just failed; begin a back-off if it fails.
 
         :param recorded: whether the operation is in the journal; if not, it is
@@ -81,11 +81,11 @@ class Process:
         with self.placement.request_id(request_id):
             result = call()
         error = result.outage
-        # Only for no answer: it is no fault of placement if a call is late.
+        # That a call had no time left is no fault of placement.
         if error and error.is_outage and not isinstance(
                 error, exceptions.OutOfTime):
-            # A refusal may be slow, too: no route to it, or a slow proxy. With
-            # a refused connection, the time was that of other parties.
+            # Other errors than a timeout may be slow, too: no route, or a slow
+            # proxy. With a refused connection, others have taken the time.
             is_slow = (self._now() - began > REFUSED_PAUSE
                        and error.failure.kind != causes.REFUSED.kind)
             is_hung = is_slow or isinstance(error, exceptions.DeadlineExceeded)
@@ -94,7 +94,7 @@ class Process:
         return result
 
     def converge_and_close(self, row: journal.Row, before: source.Memberships,
-                           recorded: bool) -> outcome.Outcome:
+                           recorded: bool) -> provider_writes.Outcome:
         """Converge the host of an operation, and close its row if in sync.
 
         :param before: provider to the aggregates that nova had for it before
@@ -106,7 +106,7 @@ class Process:
         try:
             if result.skipped_writes and not self.are_settled(
                     result.skipped_writes, row):
-                # Without ``before``, which kept the providers from a write.
+                # Without ``before``, these providers are written, too.
                 mode = dataclasses.replace(mode, before={})
                 result.merge(self.converge(row, mode, recorded))
             if not result.unfinished:
@@ -116,7 +116,7 @@ class Process:
         return result
 
     def converge(self, row: journal.Row, mode: provider_writes.Mode,
-                 recorded: bool) -> outcome.Outcome:
+                 recorded: bool) -> provider_writes.Outcome:
         """Converge the host of an operation."""
         parts = self.context if recorded else self.without_ledger
         return provider_writes.converge(parts, [row.dirty], mode)
@@ -126,7 +126,7 @@ class Process:
         """Check whether providers that were not written may stay so."""
         # Two operations, of which one reverted the other, may both have found
         # no change. The later one sees the row of the other, or its write: the
-        # rows come first, because a row is closed after its write.
+        # rows are read first, because a row is closed after its write.
         if self.rows.has_others(row):
             return False
         try:
@@ -140,7 +140,7 @@ class Process:
               ) -> exceptions.MirrorError | None:
         """Write to the journal; return why that failed, if so.
 
-        :param compares: whether the journal is compared with nova before
+        :param compares: whether to compare the journal with nova before
         """
         def write() -> None:
             if compares:
@@ -153,14 +153,14 @@ class Process:
     def check_nova(self) -> None:
         """Raise WrongNova if the journal belongs to another nova.
 
-        It raises JournalUnavailable, too; that nova is unavailable, it logs.
+        Raises JournalUnavailable, too. If nova is unavailable, it only logs.
         """
         def compare() -> None:
-            self._has_checked_nova = nova_identity.check(
+            self._is_nova_checked = nova_identity.check(
                 self.database, self.source.cell_mappings,
                 self.source.aggregates)
 
-        failure = None if self._has_checked_nova else exceptions.failure_of(
+        failure = None if self._is_nova_checked else exceptions.failure_of(
             compare, exceptions.NovaUnavailable)
         if failure:
             LOG.warning('Could not check whether the journal belongs to this '
