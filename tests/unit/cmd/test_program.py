@@ -30,7 +30,7 @@ PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
 # They escape the text that they return.
 ESCAPING = ('document(results) if CONF.command.json else text(results)',
             'auditor.table', 'cli.document', 'printable.line',
-            'printable.lines', 'terminal_tables.render', 'words.text')
+            'printable.lines', 'terminal_tables.render', 'view.text')
 
 SCRIPT = textwrap.dedent('''
     from nova_aggregate_mirror.cmd import program
