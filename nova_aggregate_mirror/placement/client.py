@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import json
 import math
+import os
 from typing import Any
 import urllib.parse
 import uuid
@@ -58,14 +59,14 @@ class Provider:
 class Client:
     """Client for the aggregates of placement's resource providers.
 
-    All threads or greenlets of a process can share it. Nothing is loaded and
-    no request is made before the first method that needs placement. Each such
-    method raises only ``Retriable`` and ``Permanent``.
+    All threads or greenlets of a process and forked children can share it.
+    Nothing is loaded and no request is made before the first method that needs
+    placement. Each such method raises only ``Retriable`` and ``Permanent``.
 
     :param conf: nova's configuration, or another access to placement
     :param request_timeout: seconds per method call outside of a deadline;
         defaults to ``[aggregate_mirror] request_timeout``
-    :param logs_first_answer: whether to log the first answer, and from where
+    :param logs_first_answer: whether to log it, and from where, per process
     :param reads_only: whether any request but GET is an error of the program
     """
 
@@ -73,10 +74,13 @@ class Client:
                  request_timeout: float | None = None,
                  logs_first_answer: bool = False, reads_only: bool = False
                  ) -> None:
-        self._access = (connection.configured(conf)
-                        if isinstance(conf, cfg.ConfigOpts) else conf)
+        self._open: abc.Callable[[], connection.Access] = lambda: (
+            connection.configured(conf) if isinstance(conf, cfg.ConfigOpts)
+            else conf)
+        # By process id: a forked child must not share its parent's sockets.
+        self._accesses: dict[int, connection.Access] = {}
         self._timeout = request_timeout
-        self._logs_next_answer = logs_first_answer
+        self._logs_first_answer = logs_first_answer
         self._reads_only = reads_only
         self.provider_count: float = math.inf
         """When last listed, or a lower bound; infinite while it is unknown."""
@@ -227,25 +231,29 @@ class Client:
             raise
         call = dataclasses.replace(call, url=access.endpoint)
         document = parse_document(call, response, provider)
-        if self._logs_next_answer:
-            self._logs_next_answer = False
+        if self._logs_first_answer and not access.has_answered:
+            access.has_answered = True
             LOG.info('Placement answers: %s', self.endpoint())
         return call, document
+
+    @property
+    def _access(self) -> connection.Access:
+        return self._accesses.setdefault(os.getpid(), self._open())
 
     @contextlib.contextmanager
     def _bounded(self) -> abc.Iterator[None]:
         """Apply this client's timeout, unless the caller has a deadline."""
-        seconds = math.inf
+        access, seconds = self._access, math.inf
         if deadline.remaining() == math.inf:
-            seconds = (self._access.timeout() if self._timeout is None
+            seconds = (access.timeout() if self._timeout is None
                        else self._timeout)
         try:
             with deadline.within(seconds):
                 yield
         except exceptions.MirrorError as exc:
-            if self._access.target and exc.may_have_moved:
+            if access.target and exc.may_have_moved:
                 # The next request reads the catalog again.
-                self._access.may_have_moved = True
+                access.may_have_moved = True
             raise
 
 

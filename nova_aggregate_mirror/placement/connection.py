@@ -62,6 +62,7 @@ class Access:
         self.timeout = timeout
         self._lock = threading.Lock()
         self.target: Target | None = None
+        self.has_answered = False
         self.may_have_moved = False
         """Whether placement may have moved since the catalog was read."""
         self._rediscovered = -math.inf

@@ -4,6 +4,7 @@
 from collections import abc
 from concurrent import futures
 import gc
+import os
 import socket
 import struct
 import threading
@@ -252,6 +253,20 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual([{PROVIDER}] * 8, [each.result() for each in found])
         self.assertEqual(1, [sent.path for sent in self.placement.requests]
                          .count('/'))
+
+    def test_forked_child_connects_for_itself(self) -> None:
+        """Parent and child never share a socket or a lock."""
+        self.warm_up()
+        child = os.fork()
+        if not child:
+            try:
+                os._exit(0 if self.client.providers() == {PROVIDER} else 1)
+            finally:
+                os._exit(2)
+        _pid, status = os.waitpid(child, 0)
+        self.assertEqual(0, status)
+        self.assertEqual(['/', '/resource_providers'],
+                         [sent.path for sent in self.placement.requests])
 
 
 class KeptConnectionTestCase(servers.LoopbackTestCase):
