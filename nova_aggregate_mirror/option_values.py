@@ -54,7 +54,8 @@ def check(conf: cfg.ConfigOpts) -> None:
         raise InvalidConfiguration(mistakes)
 
 
-def of_error(conf: cfg.ConfigOpts, error: cfg.Error) -> InvalidConfiguration:
+def invalid_option(conf: cfg.ConfigOpts, error: cfg.Error
+                   ) -> InvalidConfiguration:
     """Return the error for what oslo.config raises about any option."""
     for _file, group, name, _value in entries(conf):
         section = None if group == 'DEFAULT' else group

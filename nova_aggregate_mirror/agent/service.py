@@ -177,7 +177,7 @@ class Agent:
             role = ('stands by: the agent on %s holds the lease; this one '
                     'takes over when that releases it, or does not renew it '
                     'for %g seconds' % (holder.host, holder.seconds))
-        elif self._leads:
+        elif self._leads:  # So it was, until this step.
             role = 'is no longer the leader'
         if role != self._role:
             LOG.info('This agent %s', role)

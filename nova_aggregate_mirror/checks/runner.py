@@ -129,4 +129,5 @@ def find(check: Check, deployment: checks.Deployment, cause: str = ''
     except exceptions.MirrorError as exc:
         return checks.failed(exc)
     except cfg.Error as exc:
-        return checks.failed(option_values.of_error(deployment.conf, exc))
+        return checks.failed(
+            option_values.invalid_option(deployment.conf, exc))

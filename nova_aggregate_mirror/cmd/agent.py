@@ -116,7 +116,7 @@ def _build_audit(figures: metrics.Metrics) -> service.Audit | None:
     except exceptions.MirrorError as exc:
         trouble = exc
     except cfg.Error as exc:
-        trouble = option_values.of_error(CONF, exc)
+        trouble = option_values.invalid_option(CONF, exc)
     figures.expect_audits(enforced)
     if trouble:
         # Mirroring goes on. In the handler, oslo.log would append the error.

@@ -93,7 +93,7 @@ def translated() -> abc.Iterator[None]:
         raise exceptions.NovaUnavailable.of(
             driver_failures.of_database(exc), party) from exc
     except cfg.Error as exc:
-        raise option_values.of_error(CONF, exc) from exc
+        raise option_values.invalid_option(CONF, exc) from exc
     except (nova_exception.NovaException, NotImplementedError,
             ValueError) as exc:
         reason = errors.without_secrets(' '.join(str(exc).split()))

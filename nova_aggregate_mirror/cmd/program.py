@@ -89,7 +89,7 @@ def _run(program: str, command: abc.Callable[[], int]) -> int:
         error = exceptions.failure_of(lambda: check_readable(files, program))
         problem = str(error or exc)
     except cfg.Error as exc:
-        problem = str(option_values.of_error(CONF, exc))
+        problem = str(option_values.invalid_option(CONF, exc))
     except exceptions.MirrorError as exc:
         problem = str(exc)
     except KeyboardInterrupt:

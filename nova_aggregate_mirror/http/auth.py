@@ -176,7 +176,7 @@ def reading(conf: cfg.ConfigOpts, group: str) -> abc.Iterator[None]:
         try:
             yield
         except cfg.Error as exc:
-            raise option_values.of_error(conf, exc) from exc
+            raise option_values.invalid_option(conf, exc) from exc
 
 
 class _Transport(requests.Session):

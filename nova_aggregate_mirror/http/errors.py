@@ -82,9 +82,9 @@ class _Exchange:
 
     url: str = ''
     method: str = ''
-    is_login: bool = False
+    last_is_login: bool = False
     """Whether the last request was to keystone."""
-    has_login: bool = False
+    any_is_login: bool = False
     """Whether any request of the call was to keystone."""
     # A response would keep its connection as long as an error keeps this.
     answer: str = ''
@@ -132,8 +132,8 @@ def observe(send: abc.Callable[[], requests.Response],
         return send()
     exchange = _CURRENT.get() or _Exchange()
     exchange.url, exchange.method = request.url or '', request.method or ''
-    exchange.is_login = is_login
-    exchange.has_login |= is_login
+    exchange.last_is_login = is_login
+    exchange.any_is_login |= is_login
     exchange.answer, exchange.cause, exchange.is_redirected = '', None, False
     # An error that is handled already is no cause of one that is raised here.
     began, handled = time.monotonic(), sys.exception()
@@ -281,25 +281,26 @@ def _failed_call(call: Call, meaning: library_errors.Meaning, exc: Exception,
                  exchange: _Exchange) -> Call:
     """Return the call, but about the request and the party that failed."""
     party, occasion, url = call.party(), call.occasion, exchange.url
-    # An occasion is a phrase, or method and path: not those of discovery.
+    # If the call names a path that the last URL lacks, that was discovery.
     path = occasion.partition(' ')[2]
     is_discovery = path.startswith('/') and path not in url
-    if exchange.is_login and exchange.cause:
+    has_failed = bool(exchange.cause)  # The last request itself.
+    if exchange.last_is_login and has_failed:
         occasion = 'getting a token'
-    elif url and is_discovery and not exchange.is_login:
+    elif url and is_discovery and not exchange.last_is_login:
         occasion = '%s %s' % (exchange.method,
                               urllib.parse.urlsplit(url).path or '/')
     # Without a request, it may have waited for the token of another thread.
-    may_be_keystone = exchange.has_login or not url
+    may_be_keystone = exchange.any_is_login or not url
     if (meaning is exceptions.DeadlineExceeded and may_be_keystone
-            and not exchange.cause):
+            and not has_failed):
         # It is unknown which of the two was slow.
         name, url = 'keystone or %s' % party.name, call.url
         party = dataclasses.replace(party, name=name, server=name)
-    elif isinstance(exc, library_errors.CATALOG) and not exchange.cause:
-        # Keystone has answered, but without a URL to replace the known one.
+    elif isinstance(exc, library_errors.CATALOG) and not has_failed:
+        # The last URL is that of keystone, whose catalog has no endpoint.
         url = call.url
-    elif exchange.is_login:
+    elif exchange.last_is_login:
         party = causes.keystone(party)
     return dataclasses.replace(call, party=lambda: party, occasion=occasion,
                                url=url or call.url)

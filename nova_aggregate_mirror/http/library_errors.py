@@ -107,9 +107,10 @@ def selection(region: str | None, interfaces: str | list[str] | None) -> str:
 
 
 @contextlib.contextmanager
-def naming_endpoints(session: ks_session.Session, service_type: str | None,
-                     region: str | None, interfaces: str | list[str] | None
-                     ) -> abc.Iterator[None]:
+def naming_missing_endpoint(
+        session: ks_session.Session, service_type: str | None,
+        region: str | None, interfaces: str | list[str] | None
+) -> abc.Iterator[None]:
     """Let errors about the catalog be ``NoEndpoint``, with its endpoints."""
     try:
         yield

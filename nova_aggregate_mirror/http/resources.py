@@ -67,7 +67,7 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
         *statuses: int) -> requests.Response:
     """Send a GET; raise a MirrorError unless the status is 200 or given."""
     # The request begins with parsing the token and the catalog.
-    with errors.parsing(), library_errors.naming_endpoints(
+    with errors.parsing(), library_errors.naming_missing_endpoint(
             adapter.session, adapter.service_type, adapter.region_name,
             adapter.interface):
         response: requests.Response = adapter.get(path, raise_exc=False)

@@ -27,13 +27,13 @@ _CURRENT = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def within(seconds: float, total: float = 0.0) -> abc.Iterator[None]:
+def within(seconds: float, whole: float = 0.0) -> abc.Iterator[None]:
     """Bound the context's I/O; the earliest of nested deadlines applies.
 
-    :param total: seconds of the budget whose rest ``seconds`` is, if any
+    :param whole: seconds of the budget that has ``seconds`` left, if any
     """
     expiry = time.monotonic() + seconds
-    new = _Deadline(expiry, total or seconds, is_budget=total > 0)
+    new = _Deadline(expiry, whole or seconds, is_budget=whole > 0)
     token = _CURRENT.set(min(_CURRENT.get(), new))
     try:
         yield
@@ -65,7 +65,7 @@ class Budget:
         least = self._floor if essential else 0.0
         began = time.monotonic()
         try:
-            with within(max(left, least), total=self._seconds):
+            with within(max(left, least), whole=self._seconds):
                 yield
         finally:
             spent = time.monotonic() - began

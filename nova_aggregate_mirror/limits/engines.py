@@ -122,21 +122,22 @@ def backing_off(limits: Limits, silence: backoff.Backoff, insist: bool = False
                 ) -> abc.Iterator[None]:
     """Use a database inside; begin its back-off if there is no answer.
 
-    :param insist: whether to ignore a back-off, which an answer ends
-    :raises Observed: during the back-off
+    :param insist: whether to ask during a back-off, too
+    :raises Observed: what began the back-off, unless it has ended
     :raises NotAsked: when no time or no connection is left
     """
-    now, handled = time.monotonic(), sys.exception()
+    now = time.monotonic()
+    callers_error = sys.exception()  # Python chains it to what is raised here.
     if now < silence.until and not insist:
         raise driver_failures.Observed(causes.not_again(silence.reason))
-    # Checked here, too: no event precedes the ping that a pool may send.
+    # The events check before each statement, but a pool's ping has none.
     limits.check()
     _LAST_REQUEST.set(now)
     try:
         yield
     except (NotAsked, LostLock, exceptions.JournalNotAsked,
             exceptions.JournalLocked):
-        # The server answers: other rows may be free.
+        # No silence: it was not asked, or only a lock was waited for.
         raise
     except sa_exc.TimeoutError as exc:
         raise NotAsked(causes.POOL) from exc
@@ -145,7 +146,7 @@ def backing_off(limits: Limits, silence: backoff.Backoff, insist: bool = False
         waited = now - _LAST_REQUEST.get()
         if waited >= SILENT * limits.timeout:
             silence.extend(now, driver_failures.of_database(
-                exc, waited, handled))
+                exc, waited, callers_error))
         raise
     silence.until = -math.inf
 
@@ -168,7 +169,7 @@ def translated(party: causes.Party,
 
 def timeouts(url: sa.engine.URL | str, seconds: float, parameters: str = ''
              ) -> dict[str, str]:
-    """Return the timeout parameters for a URL that the operator has not set.
+    """Return the timeout parameters that the operator has not set in a URL.
 
     :param seconds: for a connection, and for each read and write
     :param parameters: ``connection_parameters``, which oslo.db adds to the URL

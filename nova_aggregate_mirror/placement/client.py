@@ -251,7 +251,7 @@ class Client:
             with deadline.within(seconds):
                 yield
         except exceptions.MirrorError as exc:
-            if access.target and exc.may_have_moved:
+            if self.is_connected and exc.may_have_moved:
                 # The next request reads the catalog again.
                 access.may_have_moved = True
             raise

@@ -148,7 +148,7 @@ def _connect(sdk: openstack.connection.Connection) -> Target:
     """
     selected = (sdk.config.get_region_name(_GROUP),
                 sdk.config.get_interface(_GROUP))
-    with errors.parsing(), library_errors.naming_endpoints(
+    with errors.parsing(), library_errors.naming_missing_endpoint(
             sdk.session, _GROUP, *selected):
         client = sdk.placement
         # Found once for all requests, because it searches the catalog.

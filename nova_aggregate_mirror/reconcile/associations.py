@@ -105,7 +105,7 @@ def compare(compared: comparison.Comparison, prune: bool = True
     for node, aggregates in compared.disputes().items():
         add(State.DISPUTED, node, aggregates)
     for node in compared.nodes - compared.current.keys():
-        add(State.PENDING, node, compared.requested(nova.wanted(node)))
+        add(State.PENDING, node, compared.in_scope(nova.wanted(node)))
     for provider, uuids in compared.other_providers().items():
         if nova.unread:
             # A cell or host that was not read may have it as compute node.

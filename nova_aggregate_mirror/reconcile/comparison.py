@@ -130,11 +130,11 @@ class Comparison:
     def disputes(self) -> source.Memberships:
         """Map providers to the requested aggregates that are disputed."""
         nodes = self.nova.shared.keys() & self.nodes & self.current.keys()
-        disputes = {node: self.requested(self.nova.disputed(node))
+        disputes = {node: self.in_scope(self.nova.disputed(node))
                     for node in nodes}
         return {node: uuids for node, uuids in disputes.items() if uuids}
 
-    def requested(self, aggregates: frozenset[str]) -> frozenset[str]:
+    def in_scope(self, aggregates: frozenset[str]) -> frozenset[str]:
         """Return those of the aggregates that were requested, and read."""
         aggregates = aggregates.difference(self.unread_aggregates)
         return aggregates & self.only if self.only else aggregates
@@ -147,7 +147,7 @@ class Comparison:
         nova, hosts = self.nova, self.hosts
         members = {
             host: aggregates for host, aggregates in nova.members.items()
-            if (not hosts or host in hosts) and self.requested(aggregates)}
+            if (not hosts or host in hosts) and self.in_scope(aggregates)}
         invalid, cells_down = nova.invalid_aggregates, nova.cells_down
         if hosts:
             invalid = frozenset(aggregate for aggregate in invalid

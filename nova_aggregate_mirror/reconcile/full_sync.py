@@ -285,7 +285,8 @@ def _retry(mirror: reconciler.Reconciler, compared: comparison.Comparison,
     while nodes:
         batch, nodes = nodes[:RETRIED], nodes[RETRIED:]
         retried = mirror.converge(compared.dirty(batch), dataclasses.replace(
-            mode, retries=False, patience=request.time_to_retry()))
+            mode, again_after_conflict=False,
+            patience=request.time_to_retry()))
         outcome.merge(retried)
         is_outage = retried.outage and not retried.done
         if is_outage or request.time_to_retry() <= 0:

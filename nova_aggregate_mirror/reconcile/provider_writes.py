@@ -82,7 +82,7 @@ class Mode:
     """The cells that did not answer the comparison, if there was one; see
     ``reconcile.Source.read``. With it, only the given nodes of a host are
     converged, and what placement has in another spelling fails."""
-    retries: bool = True
+    again_after_conflict: bool = True
     """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
     """Seconds, from the begin of a batch, in which a provider that did not
@@ -248,7 +248,7 @@ class _Rounds:
         :raises MirrorError: nova cannot be read, or placement does not answer
         """
         handled = conflicts = frozenset[str]()
-        retries = self._mode.retries
+        again = self._mode.again_after_conflict
         for _ in range(ROUNDS):
             handled |= todo
             answers = self._ask(self._context.placement.get, sorted(todo))
@@ -263,9 +263,9 @@ class _Rounds:
             # Another round handles those that a later truth knows.
             handled -= states.keys() & decision.truth.unknown.keys()
             if len(retried) > MAX_FUTILE and conflicts.issuperset(retried):
-                retries = False
+                again = False
             todo = decision.providers - handled
-            if retries:
+            if again:
                 todo |= conflicts
             if not todo and not self._patience:
                 self._patience = self._end - time.monotonic()
@@ -327,12 +327,13 @@ class _Rounds:
         has_one_host = provider not in truth.shared
         is_unchanged = has_one_host and (
             mode.before.get(provider) == truth.wanted(provider))
-        if mode.write and (change or (mode.always and not is_unchanged)):
+        is_due = change or (mode.always and not is_unchanged)
+        if mode.write and is_due:
             self._context.placement.put(state, change.apply(state.aggregates))
         elif mode.always:
             outcome.skipped_writes[provider] = state.generation
         subject = Subject(PROVIDER, provider)
-        # If a part of the change was left out, that has failed already.
+        # With a part of its change left out it stays in ``failed``.
         if subject not in outcome.failed:
             outcome.unwritten.discard(subject)
             outcome.done.add(provider)

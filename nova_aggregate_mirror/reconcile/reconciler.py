@@ -45,7 +45,7 @@ class Reconciler(provider_writes.Context):
                          if isinstance(error, exceptions.GenerationConflict)]
             if len(conflicts) > provider_writes.MAX_FUTILE:
                 # The next batches wait for no more conflicts.
-                mode = dataclasses.replace(mode, retries=False)
+                mode = dataclasses.replace(mode, again_after_conflict=False)
         return result
 
 

@@ -80,13 +80,14 @@ def read(context: Context, selection: Selection,
     :raises MirrorError: placement or nova could not be read, the placement
         belongs to another nova, or nova has no such host
     """
-    used, unused, only = selection
+    with_hosts, without_hosts, only = selection
     context.display.step('Reading placement')
-    memberships, unread = read_memberships(context, used, unused)
+    memberships, unread = read_memberships(context, with_hosts,
+                                           without_hosts)
     context.display.step('Reading nova; placement has %s in aggregates'
                          % plurals.count(len(memberships), 'provider'))
     nova = context.nova.read_all()
-    current = _with_providers(context, memberships, nova, only)
+    current = _with_unassociated(context, memberships, nova, only)
     check_placement(context.placement, current, nova)
     existing = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - existing)
@@ -194,9 +195,9 @@ def _ask(context: Context, items: list[isolation.Item],
     return answers
 
 
-def _with_providers(context: Context, current: source.Memberships,
-                    nova: source.Nova, only: frozenset[str]
-                    ) -> source.Memberships:
+def _with_unassociated(context: Context, current: source.Memberships,
+                       nova: source.Nova, only: frozenset[str]
+                       ) -> source.Memberships:
     """Add providers that are in no aggregate, if that matters.
 
     Their list is the longest of all responses. It shows whether compute nodes

@@ -92,7 +92,7 @@ class Api:
                            kind=exceptions.NovaUnavailable)
         body = None
         with (errors.translated(call), errors.parsing(),
-              library_errors.naming_endpoints(
+              library_errors.naming_missing_endpoint(
                   self.session, 'compute', self.region_name, self.interface)):
             # The request parses the token and the catalog, then the body.
             response = self.session.request(
@@ -245,9 +245,9 @@ def silent_hosts(services: abc.Iterable[ListedService]) -> frozenset[str]:
 
 
 def cells_of(hosts: frozenset[str]) -> source.Down:
-    """Return the cells of hosts with unknown status, as if they were one.
+    """Return one entry for all cells of these hosts, whose status is unknown.
 
-    It is named by the hosts: messages put "cell" before "of hosts NAMES".
+    Messages put "cell" before its name, which is "of hosts NAMES".
     """
     if not hosts:
         return {}

@@ -65,7 +65,7 @@ class Pool:
                     self._limits, max_pool_size=1)
                 return self._engine
         except cfg.Error as exc:
-            failure = option_values.of_error(CONF, exc).failure
+            failure = option_values.invalid_option(CONF, exc).failure
             raise driver_failures.Observed(causes.Cause(
                 failure.kind, 'cannot be asked: ' + failure.observation,
                 failure.step)) from exc

@@ -154,7 +154,7 @@ class DatabaseSource(host_database.HostSource):
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         def names_of(cell: Any) -> cells.Nodes:
             return [*engines.select(
-                cell, NODE_NAMES, map(statements.spelled, nodes))]
+                cell, NODE_NAMES, map(statements.comparable, nodes))]
 
         with self._api.reading() as api:
             existing = self._cells.all(api)

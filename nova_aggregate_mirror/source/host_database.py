@@ -185,7 +185,7 @@ def _find_nodes(cell: Any, hosts: frozenset[str],
         cell, statements.NODES_OF, hosts) if host in hosts]
     others = nodes - {uuids.canonical(node or '') for node, _host in rows}
     rows += engines.select(
-        cell, statements.THESE_NODES, map(statements.spelled, others))
+        cell, statements.THESE_NODES, map(statements.comparable, others))
     return rows
 
 

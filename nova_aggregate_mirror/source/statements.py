@@ -70,6 +70,6 @@ SPELLED = sa.func.lower(sa.func.replace(NODE.uuid, '-', '')).in_(engines.SOME)
 THESE_NODES = NODES.where(SPELLED)
 
 
-def spelled(node: str) -> str:
-    """Return the spelling of a compute node's UUID that is compared."""
+def comparable(node: str) -> str:
+    """Return a compute node's UUID as statements compare it."""
     return node.replace('-', '').lower()

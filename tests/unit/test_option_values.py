@@ -71,7 +71,7 @@ class TestValues(testtools.TestCase):
                     cfg.ConfigFileValueError, getattr, section, name)
                 self.assertEqual('[%s] %s in %s %s' % (
                     group, name, options.config_file[0], expected), str(
-                        option_values.of_error(options, error)))
+                        option_values.invalid_option(options, error)))
 
     def test_place(self) -> None:
         """The last file counts, and the environment more than any."""
