@@ -130,7 +130,7 @@ class Drain:
         :raises JournalUnavailable: when the journal cannot be used
         """
         self._refresh()
-        self._has_more = False  # It stays False if what follows raises.
+        self._has_more = False  # Also if what follows raises.
         if self._is_observer:
             # Rows are only counted, above: no success while one is pending.
             return False
@@ -143,7 +143,7 @@ class Drain:
         errors = [error for id, error in self._unwritten.items()
                   if id in self._known]
         if errors:
-            # Also in steps that try no row, until a row is mirrored.
+            # Each step raises, even one without rows, until a row is mirrored.
             raise errors[-1].with_traceback(None)
         return self._has_more
 

@@ -28,7 +28,8 @@ LOG = logging.getLogger(__name__)
 class PeriodicSync:
     """Runner of full syncs when they are due.
 
-    :param note: writes a sync to the history, or raises JournalUnavailable
+    :param note: writes a sync, of some seconds and with a result, to the
+        history, or raises JournalUnavailable
     :param zones: reads the zone of each aggregate that has one, by its UUID
     :param disagreements: finds nova-api processes with another mode
     """

@@ -176,7 +176,10 @@ class RequestCache:
 
 
 class SegmentReader:
-    """Segments of servers from neutron, with aggregates from placement."""
+    """Segments of servers from neutron, with aggregates from placement.
+
+    :param host_aggregates: UUIDs of nova's aggregates: others are left out
+    """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
                  host_aggregates: abc.Collection[str]) -> None:

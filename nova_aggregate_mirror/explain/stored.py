@@ -277,7 +277,7 @@ def _choose(request: PreparedRequest) -> None:
             failed, dates.iso(newest.start_time.timestamp())))
         if failed == 'resize':
             request.flavor = _new_flavor(request.context, migration)
-        # With other states nova-compute of the new host may have set the host.
+        # Unless it has failed, nova-compute of the new host may set the host.
         if failed == 'evacuate' and migration and migration.status == 'error':
             request.host = migration.dest_compute or ''
         return

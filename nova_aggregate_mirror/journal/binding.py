@@ -61,7 +61,7 @@ def replace(database: engine.Database, mappings: abc.Mapping[str, str],
             before: frozenset[str] | None = None) -> bool:
     """Bind the journal to this nova, whatever it is bound to.
 
-    :param before: the only cells to replace; None for any
+    :param before: the cells that it must have to be bound; None for any
     :returns: whether it is bound
     """
     def work(connection: Any) -> bool:

@@ -58,7 +58,7 @@ class Lease:
         self._name = NAMES[mode]
         self._holder = uuidutils.generate_uuid()
         self._written: LeaseRow | None = None
-        """The row that this agent wrote, unless another may have since."""
+        """The row that this agent wrote; None if another may have since."""
         self.watched: LeaseRow | None = None
         """The lease of another agent, which this agent waits for."""
         self._since = 0.0

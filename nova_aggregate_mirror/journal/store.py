@@ -183,14 +183,14 @@ class Journal:
     def try_writes(self) -> None:
         """Write to every table, and commit a lease with an unused name.
 
-        All inserts are rolled back together, so that no agent sees a row. The
-        lease, which is deleted again, shows whether a COMMIT is accepted.
+        All inserts are rolled back together, so that no agent sees a row. A
+        lease is committed, and deleted, to see whether a COMMIT is accepted.
         """
         name = uuidutils.generate_uuid()
 
         def insert(connection: Any) -> None:
             for table in models.metadata.sorted_tables:
-                # The server fills in what increments; the default is 'auto'.
+                # The server fills in only those with True, not with 'auto'.
                 required = [column for column in table.c if not column.nullable
                             and column.autoincrement is not True]
                 connection.execute(sa.insert(table), {
@@ -199,7 +199,7 @@ class Journal:
             connection.get_transaction().rollback()
 
         self.database.run(insert)
-        # To lock a name writes its row in the table of leases.
+        # Locking a name inserts it into the table of leases.
         self.database.run(lambda connection: binding.lock(connection, name))
         delete = sa.delete(models.lease).where(models.lease.c.name == name)
         self.database.run(lambda connection: connection.execute(delete))

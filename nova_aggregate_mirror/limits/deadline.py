@@ -45,8 +45,8 @@ class Budget:
     """Seconds that the parts of a request share.
 
     :param floor: seconds that the essential parts together have in any case
-    :param tolerance: seconds beyond what is left that an essential part may
-        take without reducing the floor: it has waited for no other party
+    :param tolerance: seconds that an essential part may take beyond what is
+        left without reducing the floor: too few for a wait for another party
     """
 
     def __init__(self, seconds: float, floor: float = 0.0,
@@ -96,7 +96,7 @@ def is_budget() -> bool:
 
 
 def allowance(ceiling: float | None) -> float | None:
-    """Return a socket's timeout, at most ``ceiling``; None is no limit."""
+    """Return a socket's timeout in seconds, at most ``ceiling``, or None."""
     seconds = remaining()
     if not seconds:
         # A socket timeout of 0 would mean non-blocking, not expired.

@@ -63,7 +63,7 @@ class Client:
     Nothing is loaded and no request is made before the first method that needs
     placement. Each such method raises only ``Retriable`` and ``Permanent``.
 
-    :param conf: nova's configuration, or another access to placement
+    :param conf: nova's configuration, or an access, which forks would share
     :param request_timeout: seconds per method call outside of a deadline;
         defaults to ``[aggregate_mirror] request_timeout``
     :param logs_first_answer: whether to log it, and from where, per process
@@ -77,7 +77,7 @@ class Client:
         self._open: abc.Callable[[], connection.Access] = lambda: (
             connection.configured(conf) if isinstance(conf, cfg.ConfigOpts)
             else conf)
-        # By process id: a forked child must not share its parent's sockets.
+        # By process id: forked children must not share their parent's sockets.
         self._accesses: dict[int, connection.Access] = {}
         self._timeout = request_timeout
         self._logs_first_answer = logs_first_answer
@@ -238,7 +238,8 @@ class Client:
 
     @property
     def _access(self) -> connection.Access:
-        return self._accesses.setdefault(os.getpid(), self._open())
+        access = self._accesses.get(os.getpid())
+        return access or self._accesses.setdefault(os.getpid(), self._open())
 
     @contextlib.contextmanager
     def _bounded(self) -> abc.Iterator[None]:

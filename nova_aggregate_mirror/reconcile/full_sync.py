@@ -237,13 +237,13 @@ def _silent(outcome: Outcome) -> dict[str, exceptions.MirrorError]:
 
 def _restore_failed_removals(outcome: Outcome, removal: Outcome,
                              compared: comparison.Comparison) -> None:
-    """Restore failures to remove aggregates that providers still have.
+    """Restore failed removals of aggregates that providers still have.
 
-    The repair has cleared those of each provider that it could converge.
+    The repair has cleared the failures of each provider that it converged.
     """
     current = {**compared.current, **outcome.current}
-    later = dataclasses.replace(compared, current=current)
-    later = later.after(outcome.changes)
+    last_read = dataclasses.replace(compared, current=current)
+    later = last_read.after(outcome.changes)
     for subject, error in removal.failed.items():
         if later.current.get(subject.name, frozenset()) & compared.deleted:
             outcome.failed[subject] = error

@@ -49,7 +49,7 @@ class Problem:
 def of_cells(down: source.Down, consequence: str) -> list[Problem]:
     """Describe cells that did not answer, and what follows from that."""
     return [
-        Problem(name, '', status=exit_status.NO_NODE,
+        Problem(subject=name, text='', status=exit_status.NO_NODE,
                 failure=dataclasses.replace(failure, consequence=consequence))
         for name, failure in sorted(down.items())]
 

@@ -293,7 +293,7 @@ class _Rounds:
             try:
                 self._put_again(provider, first_errors[provider])
             except exceptions.OutOfTime:
-                # What took the time is the cause.
+                # The first error is why no time is left.
                 raise first_errors[provider] from None
 
         failures = self._ask(write, decision.changes).failures

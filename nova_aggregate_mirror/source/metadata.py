@@ -122,22 +122,22 @@ def _statement(keys: Keys, paired: Keys, parameters: tuple[str, ...]) -> Any:
         _one_of(_METADATA.key, keys))
     if not parameters:
         return values
-    # Two statements: both aggregates of a pair must have the same key of the
-    # names, but may have different keys with a prefix.
+    # Two statements, because ``_pairs`` compares only names with each other.
     kinds = Keys(names=paired.names), Keys(prefixes=paired.prefixes)
     pairs = [_pairs(kind, parameters) for kind in kinds if kind]
     return sa.union_all(values, *pairs)
 
 
 def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
-    """Select pairs of aggregates that share a host, and one of the keys."""
-    # The value of the first is like a parameter. The join starts at these few
-    # aggregates, which ``VALUES`` has: most hosts are not in any of them.
+    """Select pairs of aggregates with a host and one of the keys in common."""
+    # A value of the first aggregate matches a pattern. These aggregates, which
+    # ``VALUES`` selects, are few: the join starts there, not at the hosts.
     first, first_member = statements.AGGREGATE, _MEMBER
     other = statements.aggregates.alias()
     other_member = statements.aggregate_hosts.alias()
     other_metadata = statements.aggregate_metadata.alias()
     key = other_metadata.c.key
+    # Keys with a prefix may differ; a name must be the same in both.
     has_key = key == _METADATA.key if keys.names else _one_of(key, keys)
     # A row has the other aggregate in place of a key and its value.
     pairs = statements.VALUES.with_only_columns(

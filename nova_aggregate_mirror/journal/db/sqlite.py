@@ -50,7 +50,8 @@ def create(url: sa.engine.URL) -> sa.engine.Engine:
     def connect(connection: Any, _record: Any) -> None:
         # Keep the driver from beginning transactions implicitly.
         connection.isolation_level = None
-        _in_turn(lambda: connection.execute('PRAGMA journal_mode = WAL'))
+        _retry_while_locked(
+            lambda: connection.execute('PRAGMA journal_mode = WAL'))
 
     @sa.event.listens_for(engine, 'begin')
     def begin(connection: sa.engine.Connection) -> None:
@@ -58,7 +59,7 @@ def create(url: sa.engine.URL) -> sa.engine.Engine:
         # waiting if another transaction has written in between.
         driver: Any = connection.connection.driver_connection
         try:
-            _in_turn(lambda: driver.execute('BEGIN IMMEDIATE'))
+            _retry_while_locked(lambda: driver.execute('BEGIN IMMEDIATE'))
         except sqlite3.Error:
             # Again, through SQLAlchemy, whose errors oslo.db translates.
             connection.exec_driver_sql('BEGIN IMMEDIATE')
@@ -134,7 +135,7 @@ _ENGINES: 'weakref.WeakSet[sa.engine.Engine]' = weakref.WeakSet()
 os.register_at_fork(after_in_child=_forget_connections)
 
 
-def _in_turn(statement: abc.Callable[[], object]) -> None:
+def _retry_while_locked(statement: abc.Callable[[], object]) -> None:
     """Run a statement; wait while other processes write."""
     # SQLite's own wait is not used: its pauses grow, so that new writers
     # overtake a waiting writer, and it blocks all greenlets of the process.
