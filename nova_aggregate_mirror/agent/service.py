@@ -47,6 +47,8 @@ class Agent:
         self._trouble_log = metrics.Lasting(
             LOG.error, 'The journal cannot be processed: %s',
             'The journal can be processed again')
+        self._lock_log = metrics.Lasting(
+            LOG.warning, 'This agent leads, but cannot write its lease: %s')
         self._mutex = threading.Lock()
         """Held to stop, to report whether it leads, and to report troubles."""
         self._steps = {'drain': self._drain_step, 'lease': self._lease_step,
@@ -137,6 +139,7 @@ class Agent:
             if not self._bound:
                 self._bound = self._binding.bind(self._leads)
             self._holds = self._lease.step()
+            self._lock_log.log_failures(self._lease.locked)
             if self._holds and not self._leads:
                 # Before it led, another nova may have bound an empty journal.
                 self._bound = False

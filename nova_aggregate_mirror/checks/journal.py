@@ -163,6 +163,8 @@ def agent(deployment: checks.Deployment) -> checks.Findings:
             return checks.good(
                 'The leader is the agent on %s, which took the lease on %s.'
                 % (leader.host, dates.in_sentence(leader.taken_at)))
+        # An agent that leads cannot renew a lease that is locked.
+        lease.try_write(database, mode)
         if row.seconds > LONGEST_WATCH:
             return checks.warning(
                 'Not checked: the agent on %s has not renewed its lease for '

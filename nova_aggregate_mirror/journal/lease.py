@@ -11,6 +11,7 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 
@@ -63,6 +64,8 @@ class Lease:
         """The lease of another agent, which this agent waits for."""
         self._since = 0.0
         """When ``watched`` was first read, by the monotonic clock."""
+        self.locked: exceptions.Failure | None = None
+        """Why this agent leads although it could not write the row, if so."""
 
     def step(self) -> bool:
         """Renew or try to take the lease; return whether this agent leads."""
@@ -74,8 +77,10 @@ class Lease:
         lease = read(self._database, self._mode)
         if not self._is_free(lease):
             return False
-        self.watched = None
-        return self._take(lease)
+        leads = self._take(lease)
+        if not self.locked:
+            self.watched = None
+        return leads
 
     def release(self) -> None:
         """Release the lease, if this agent holds it."""
@@ -103,7 +108,14 @@ class Lease:
                     {'name': self._name, **row._asdict()})
             return bool(result.rowcount)
 
-        success = self._database.run(work)
+        self.locked = None
+        try:
+            success = self._database.run(work)
+        except exceptions.JournalLocked as exc:
+            # A server keeps the lock of an agent that lost its power for
+            # hours. That several agents lead meanwhile is harmless.
+            self.locked = exc.failure
+            return True
         if success:
             self._written = row
         return success
@@ -115,6 +127,16 @@ class Lease:
         if lease != self.watched:
             self.watched, self._since = lease, self._clock()
         return self._clock() - self._since >= lease.seconds
+
+
+def try_write(database: engine.Database, mode: str = conf.MIRROR) -> None:
+    """Write the lease of a mode, without a change.
+
+    :raises JournalLocked: another session has locked it
+    """
+    unchanged = sa.update(models.lease).values(holder=_LEASE.holder).where(
+        _LEASE.name == NAMES[mode])
+    database.run(lambda connection: connection.execute(unchanged))
 
 
 def read(database: engine.Database, mode: str = conf.MIRROR

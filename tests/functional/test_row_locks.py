@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.reconcile import reconciler
 from tests import databases
 from tests.functional import test_journal_databases
@@ -111,3 +112,26 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         if self.kind == 'mysql':
             self.locker.exec_driver_sql('UNLOCK TABLES')
         self.assertEqual([], self.step())
+
+    def test_locked_lease(self) -> None:
+        """Its holder goes on, and another agent begins when it has expired."""
+        now = 0.0
+        holder, other = (
+            lease.Lease(self.open().database, 15, clock=lambda: now)
+            for _agent in range(2))
+        holder.step()
+        self.assertFalse(other.step())
+        self.locker.exec_driver_sql('SELECT * FROM lease FOR UPDATE')
+        for _renewal in range(2):
+            self.assertTrue(holder.step())
+            self.assertFalse(other.step())
+        now += 15
+        for _renewal in range(2):
+            self.assertTrue(other.step())
+            self.assertIn('lock', str(other.locked))
+        self.assertRaises(exceptions.JournalLocked, lease.try_write,
+                          self.journal.database)
+        self.locker.rollback()
+        self.assertTrue(other.step())
+        self.assertIsNone(other.locked)
+        self.assertFalse(holder.step())
