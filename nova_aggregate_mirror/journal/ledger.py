@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.limits import engines
@@ -61,7 +62,12 @@ class DatabaseLedger:
             work(connection)
 
         # If this raises, the additions stay deferred.
-        self._database.run(transact)
+        try:
+            self._database.run(transact)
+        except exceptions.JournalLocked:
+            # Another session adds one: the next transaction must not wait.
+            self._deferred.clear()
+            raise
         self._cache |= additions
         self._deferred -= additions
 

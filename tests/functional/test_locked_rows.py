@@ -98,6 +98,14 @@ class TestLockedRows(testscenarios.WithScenarios, testtools.TestCase):
         self.assertEqual(['INSERT'] * len(COUNTS), self.writes('ledger'))
         self.assertEqual([], self.writes('dirty'))
 
+    def test_ledger_entry_of_another_aggregate(self) -> None:
+        """Only the requests that need it do without the journal."""
+        uuid = self.cloud.aggregate_uuids()[0]
+        self.lock("INSERT INTO ledger (aggregate_uuid, created_at) "
+                  "VALUES ('%s', 0)" % uuid)
+        self.assert_logged(self.hosts[0], 'ERROR')
+        self.assert_logged(self.hosts[1])
+
     def test_own_row(self) -> None:
         """Its row stays in the journal, and other operations have none."""
         record = rows.Rows.record
