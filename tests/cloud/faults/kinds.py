@@ -165,9 +165,14 @@ def _range_locks(_url: str, _rows: abc.Sequence[str]) -> list[sa.TextClause]:
                     ).bindparams(first=part.BAD_ROW)]
 
 
+def _lease_locks(_url: str, _rows: abc.Sequence[str]) -> list[sa.TextClause]:
+    return [sa.text('SELECT name FROM lease FOR UPDATE')]
+
+
 LOCKS: dict[str, abc.Callable[
     [str, abc.Sequence[str]], list[sa.TextClause]]] = {
         'row-locked': _row_locks, 'range-locked': _range_locks,
+        'lease-locked': _lease_locks,
         'table-locked': lambda url, _rows: _table_locks(url, JOURNAL[:1])}
 
 

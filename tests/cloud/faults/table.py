@@ -197,6 +197,8 @@ def parts() -> list[Row]:
         ('journal-mysql', ['row-locked'], [single, many]),
         ('journal-postgresql', ['row-locked'], [single, many]),
         ('journal-mysql', ['range-locked', 'table-locked'], [single]),
+        ('journal-mysql', ['lease-locked'], [whole]),
+        ('journal-postgresql', ['lease-locked'], [whole]),
         ('provider', ['500', '409', 'garbage'], [single, many]),
         ('provider', SILENT, [single, (10, 10, 3)]),
         # Of a host that has more of them.
