@@ -2,6 +2,7 @@
 """Binding of a journal to the nova of its agent."""
 
 from collections import abc
+import contextlib
 from typing import Any
 
 import sqlalchemy as sa
@@ -50,8 +51,11 @@ class Binding:
         # It is not ours if it has no content: otherwise ``is_same`` raises.
         is_bound = is_ours or leads
         if is_bound and mappings and stored != mappings.keys():
-            # False if another agent has bound the journal meanwhile.
-            is_bound = replace(self._database, mappings, stored)
+            # False if another agent has bound the journal meanwhile, or one
+            # that lost its power has left a lock.
+            is_bound = False
+            with contextlib.suppress(exceptions.JournalLocked):
+                is_bound = replace(self._database, mappings, stored)
         # A nova without cells has nothing to mirror yet; check again later.
         self._is_checked = is_bound and bool(mappings)
         return is_bound

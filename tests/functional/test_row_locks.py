@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.reconcile import reconciler
 from tests import databases
@@ -135,3 +136,14 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.assertTrue(other.step())
         self.assertIsNone(other.locked)
         self.assertFalse(holder.step())
+
+    def test_locked_binding(self) -> None:
+        """It waits; the journal is known to be of this nova."""
+        names = {'cell': ''}
+        agent = binding.Binding(self.journal.database, lambda: names, dict)
+        self.assertTrue(agent.bind(leads=True))
+        names['new cell'] = ''
+        binding.lock(self.locker, 'cells')
+        self.assertFalse(agent.bind(leads=True))
+        self.locker.rollback()
+        self.assertTrue(agent.bind(leads=True))
