@@ -109,7 +109,12 @@ def add(database: engine.Database, entry: Entry, keep: int = KEEP) -> None:
             connection.execute(
                 sa.delete(models.syncs).where(_SYNCS.id <= surplus))
 
-    database.run(work)
+    try:
+        database.run(work)
+    except exceptions.JournalLocked:
+        # Another session has the newest entry, or the oldest ones.
+        database.run(lambda connection: connection.execute(
+            sa.insert(models.syncs), dataclasses.asdict(entry)))
     # If this fails, old processes are displayed until the next sync.
     with contextlib.suppress(exceptions.JournalUnavailable):
         store.forget_processes(database, entry.ended_at)

@@ -14,6 +14,7 @@ from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.reconcile import reconciler
 from tests import databases
@@ -136,6 +137,17 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.assertTrue(other.step())
         self.assertIsNone(other.locked)
         self.assertFalse(holder.step())
+
+    def test_locked_history(self) -> None:
+        """Its newest entry stays as it is, and the next ones are added."""
+        entry = full_syncs.Entry('agent', 'host', 1.0, 2.0, 1.0)
+        database = self.journal.database
+        full_syncs.add(database, entry)
+        self.locker.exec_driver_sql('DELETE FROM syncs WHERE id = 1')
+        for _sync in range(2):
+            full_syncs.add(database, entry)
+        self.assertEqual([2, 1], [
+            stored.passes for stored in full_syncs.newest(database)])
 
     def test_locked_binding(self) -> None:
         """It waits; the journal is known to be of this nova."""
