@@ -223,6 +223,8 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
     cause = cause or _refusal(response)
     call = dataclasses.replace(call, url=response.url or call.url)
     error = call.error(meaning, cause.with_detail(status))
+    # One of several backends may refuse what the others accept.
+    error.is_repeatable |= error.is_refusal
     error.retry_after = _retry_after(response)
     return error
 

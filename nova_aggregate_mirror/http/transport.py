@@ -30,7 +30,7 @@ from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
 REPEATS = 2  # Further attempts at a read that fails.
-_IS_REPETITION = contextvars.ContextVar(
+IS_REPETITION = contextvars.ContextVar(
     'aggregate_mirror_repetition', default=False)
 Read = TypeVar('Read', bound=abc.Callable[..., Any])
 KEPT_CONNECTIONS = 64  # Further threads open one each time.
@@ -87,7 +87,7 @@ class _FreshPool:
 
     def _get_conn(self, timeout: float | None = None) -> Any:
         connection = super()._get_conn(timeout)  # type: ignore[misc]
-        if _IS_REPETITION.get():
+        if IS_REPETITION.get():
             connection.close()  # The next request on it connects again.
         return connection
 
@@ -223,7 +223,7 @@ def repeating(read: Read) -> Read:
     def call(*args: Any, **kwargs: Any) -> Any:
         earlier: list[exceptions.MirrorError] = []
         for left in range(REPEATS, -1, -1):
-            token = _IS_REPETITION.set(left < REPEATS)
+            token = IS_REPETITION.set(left < REPEATS)
             try:
                 return read(*args, **kwargs)
             except exceptions.MirrorError as exc:
@@ -240,7 +240,7 @@ def repeating(read: Read) -> Read:
                     raise
                 earlier.append(exc.with_traceback(None))
             finally:
-                _IS_REPETITION.reset(token)
+                IS_REPETITION.reset(token)
             time.sleep(pause)
 
     return cast(Read, call)

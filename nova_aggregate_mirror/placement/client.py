@@ -220,9 +220,11 @@ class Client:
                         target.endpoint.rstrip('/') + path, method,
                         headers={**token, 'Accept': 'application/json'},
                         **options)
-                    if response.status_code != 401:
+                    if response.status_code != 401 or (
+                            transport.IS_REPETITION.get()):
                         break
-                    # The token was revoked, or keystone has lost its keys.
+                    # The token was revoked, or keystone has lost its keys;
+                    # a repetition has a new one, for another backend.
                     access.drop(target)
         except exceptions.NotAuthorized:
             if target is None:

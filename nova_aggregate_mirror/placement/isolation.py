@@ -149,8 +149,8 @@ class _Run(Generic[Item, Result]):
         :param began: when its request began
         :param patience: with which it was asked; it may have been raised since
         """
-        if isinstance(error, exceptions.NotAuthorized):
-            # Each other item would fail in the same way.
+        if error.is_refusal and not error.is_repeatable:
+            # Keystone has refused the account, and may lock it.
             self.answers.outage = error
             return True
         is_silent = error.is_outage

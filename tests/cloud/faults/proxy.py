@@ -30,10 +30,13 @@ def _failure(status: int, title: str, detail: str,
 
 
 FAILURE = _failure(500, 'Internal Server Error', 'it failed')
+REFUSAL = _failure(403, 'Forbidden', 'the policy does not allow it')
 CONFLICT = _failure(409, 'Conflict', 'another writer has changed the provider',
                     'placement.concurrent_update')
 ANSWERS: abc.Mapping[str, Answer] = {
     '500': (500, JSON, FAILURE), '409': (409, JSON, CONFLICT),
+    '403': (403, JSON, REFUSAL),
+    '401': (401, {**HTML, 'WWW-Authenticate': 'Keystone uri="/"'}, PAGE),
     'garbage': (200, HTML, b'<html>Welcome</html>'),
     'overloaded': (429, {**HTML, 'Retry-After': '1'}, PAGE),
     **{str(status): (status, HTML, PAGE) for status in (404, 406, 429, 503)}}

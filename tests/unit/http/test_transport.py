@@ -353,7 +353,8 @@ class RepeatsTest(servers.LoopbackTestCase):
         """Whatever it sends: the same GET is answered by another one."""
         for failure in (SICK, PAGE, (500, {}), (502, b''), (504, b''),
                         (429, b'slow down'), (404, b'<html>'), (406, b''),
-                        (200, {'nothing': 'of placement'}), (409, {})):
+                        (200, {'nothing': 'of placement'}), (409, {}),
+                        (401, b''), (403, {'errors': [{'status': 403}]})):
             self.cloud.failures[LIST] = [failure] * transport.REPEATS
             self.assertEqual(frozenset(), self.client.providers())
             self.assertEqual([], self.cloud.failures[LIST])
@@ -390,8 +391,7 @@ class RepeatsTest(servers.LoopbackTestCase):
         self.client.providers()
         for status, document in (
                 (404, {'errors': [{'status': 404, 'detail': PROVIDER}]}),
-                (400, {'errors': [{'status': 400, 'detail': 'no'}]}),
-                (403, {'errors': [{'status': 403, 'detail': 'no'}]})):
+                (400, {'errors': [{'status': 400, 'detail': 'no'}]})):
             self.cloud.requests.clear()
             self.cloud.answers[PATH] = status, document
             self.assertRaises(exceptions.MirrorError, self.client.get,

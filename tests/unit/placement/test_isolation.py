@@ -121,6 +121,17 @@ class TestAsk(testtools.TestCase):
         self.assertIs(error, self.ask(range(9)).outage)
         self.assertEqual(([0], []), (self.requests, self.probes))
 
+    def test_refusal_of_one_backend(self):
+        """It is that of the item, unless placement refuses the probe, too."""
+        error = self.errors[0] = exceptions.NotAuthorized('refused')
+        error.is_repeatable = True
+        answers = self.ask(range(9))
+        self.assertEqual(
+            (None, {0: error}), (answers.outage, answers.failures))
+        self.assertEqual(8, len(answers.results))
+        self.probe_errors = [error]
+        self.assertIs(error, self.ask(range(9)).outage)
+
     def test_one_of_several_is_waited_for_briefly(self):
         """The others wait no longer than for the slowest, several times."""
         self.ask(range(3))
