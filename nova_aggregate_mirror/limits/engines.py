@@ -273,6 +273,9 @@ def _classify(context: Any) -> None:
     is_write = not context.statement or context.statement.startswith(WRITES)
     if state == LOCK_TIMEOUT or (is_timeout and is_write):
         raise LostLock(causes.LOCKED)
+    if driver_failures.of_database(error) == causes.READ_ONLY:
+        # The server has become a replica: a new connection finds another one.
+        context.is_disconnect = True
     if is_timeout:
         # A proxy may lead the next connection to a node that lags less. A node
         # that lost its cluster answers the same to a ping of older oslo.db.

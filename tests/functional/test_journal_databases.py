@@ -14,6 +14,7 @@ import sqlalchemy as sa
 import testscenarios
 import testtools
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
@@ -406,6 +407,17 @@ class TestServer(DatabaseTest):
         databases.disconnect(self.url)
         self.record()
         self.assertEqual(2, len(self.rows.all()))
+
+    def test_server_that_has_become_a_replica(self) -> None:
+        """A new connection may lead to the server that has replaced it."""
+        read_only = ('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY'
+                     if self.kind == 'postgresql' else
+                     'SET SESSION TRANSACTION READ ONLY')
+        self.journal.database.run(
+            lambda connection: connection.exec_driver_sql(read_only))
+        error = self.assertRaises(exceptions.JournalUnavailable, self.record)
+        self.assertEqual(causes.READ_ONLY.kind, error.failure.kind)
+        self.record()
 
     def test_answer_to_a_commit_is_lost(self) -> None:
         """The row exists, and its own process closes or hands it over."""
