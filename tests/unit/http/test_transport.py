@@ -5,6 +5,7 @@ Reads are sent again after the answer of one sick backend of many.
 """
 
 from collections import abc
+import errno
 import gzip
 import itertools
 import math
@@ -19,6 +20,7 @@ import fixtures
 from keystoneauth1 import adapter as ks_adapter
 import requests
 import testtools
+from urllib3.util import connection
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.console import lookup
@@ -414,6 +416,24 @@ class RepeatsTest(servers.LoopbackTestCase):
             auth_type='admin_token', endpoint=server.url, token='any'))
         placement.probe()
         self.assertEqual(1 + transport.REPEATS, server.accepted)
+
+    def test_backend_that_refuses_the_connection(self) -> None:
+        """The next one may lead to another backend."""
+        self.client.providers()
+        self.client.release()
+        connect, refusals = connection.create_connection, transport.REPEATS
+
+        def refused(*args: Any, **kwargs: Any) -> socket.socket:
+            nonlocal refusals
+            refusals -= 1
+            if refusals >= 0:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, 'refused')
+            return connect(*args, **kwargs)
+
+        self.useFixture(fixtures.MonkeyPatch(
+            'urllib3.util.connection.create_connection', refused))
+        self.assertEqual(frozenset(), self.client.providers())
+        self.assertEqual(-1, refusals)
 
     def test_kept_connection_that_is_closed(self) -> None:
         """The server closes it while the request is on its way."""
