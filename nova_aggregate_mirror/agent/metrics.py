@@ -209,12 +209,6 @@ class Metrics:
         """Record that a loop is not stuck."""
         self._beats[loop] = self._clock()
 
-    def state(self) -> dict[str, str]:
-        """Describe when each loop last reported, for a report."""
-        now = self._clock()
-        return {'last report of the %s loop' % loop: '%d s ago' % (now - beat)
-                for loop, beat in dict(self._beats).items()}
-
     def late(self, limits: abc.Mapping[str, float]) -> list[str]:
         """List the loops that have been silent for longer than allowed."""
         # Copied, because a loop may start during this call.

@@ -93,17 +93,6 @@ class Agent:
                 LOG.info('The lease is not released and will expire: %s', exc)
         return all(ended.is_set() for ended in self._ended.values())
 
-    def state(self) -> dict[str, str]:
-        """Describe the agent for a guru meditation report, without waiting."""
-        state = {'leader': str(self._leads),
-                 'journal belongs to this nova': str(self._bound)}
-        for name, trouble in self._troubles.items():
-            state['trouble of the %s loop' % name] = str(trouble or 'none')
-        for name, ended in self._ended.items():
-            state['thread of the %s loop' % name] = (
-                'ended' if ended.is_set() else 'alive')
-        return state
-
     def _loop(self, name: str, step: abc.Callable[[], float]) -> None:
         """Repeat a step, which returns the seconds until the next one."""
         try:

@@ -13,7 +13,6 @@ from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_reports import guru_meditation_report
-from oslo_reports.models import with_default_views
 from oslo_reports import opts
 
 from nova_aggregate_mirror.agent import drain
@@ -149,10 +148,6 @@ def _serve() -> int:
     ) if options.metrics_port else None
     journal = store.Journal(CONF)
     agent = _build(journal, figures)
-    reports = guru_meditation_report.TextGuruMeditation
-    reports.register_section(
-        'Agent', lambda: with_default_views.ModelWithDefaultViews(
-            agent.state() | figures.state()))
     # The imported modules live as long as the process: searching them for
     # garbage takes a sixth of its time. What the agent opens does not.
     gc.freeze()
@@ -163,7 +158,7 @@ def _serve() -> int:
     while (signum := signal.sigwait(SIGNALS)) in (
             signal.SIGHUP, signal.SIGUSR2):
         if signum == signal.SIGUSR2:
-            reports.handle_signal(
+            guru_meditation_report.TextGuruMeditation.handle_signal(
                 VERSION, PROGRAM, CONF.oslo_reports.log_dir, frame=None)
             continue
         LOG.info('SIGHUP: reloading the configuration')
