@@ -15,7 +15,6 @@ from oslo_config import cfg
 from oslo_utils import uuidutils
 from oslo_utils import versionutils
 
-from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
@@ -23,7 +22,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
@@ -87,7 +85,10 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         names = [name for name in EXAMPLE
                  if name == 'auth_type' or not values.get(name)]
     now, later = CONSEQUENCES[group]
-    lines = _examples(conf, group, names)
+    lines = ['[%s]' % section]
+    for name in names:
+        value = EXAMPLE.get(name, name.upper()) % {'group': group}
+        lines.append('%s = %s' % (name, value))
     if conf.aggregate_mirror.missing_credentials == 'fail':
         return checks.failure('%s: %s. Set:' % (reason, later), *lines)
     return checks.warning(
@@ -101,11 +102,8 @@ def endpoint(deployment: checks.Deployment) -> checks.Findings:
     slow = ''
     for what, party in SLOW:
         began = time.monotonic()
-        try:
-            with deadline.within(PATIENCE):
-                oldest, newest = placement.read('/', _versions, version='1.0')
-        except exceptions.MirrorError as exc:
-            return checks.failed(exc, *_lines(conf, 'placement', exc))
+        with deadline.within(PATIENCE):
+            oldest, newest = placement.read('/', _versions, version='1.0')
         waited = time.monotonic() - began
         if waited > conf.aggregate_mirror.inline_timeout:
             slow = ('%s took %.1f s, and a request to nova-api waits for all '
@@ -144,71 +142,24 @@ def rights(deployment: checks.Deployment) -> checks.Findings:
     placement = deployment.client
     # Placement checks the permissions before it looks for the provider.
     absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
-    return _send(
-        deployment.conf, 'placement', placement.probe,
-        lambda: placement.get(absent.uuid),
-        lambda: placement.put(absent, frozenset())) or checks.good(
-            'The account may list providers, and read and write their '
-            'aggregates.')
+    for request in (placement.probe, lambda: placement.get(absent.uuid),
+                    lambda: placement.put(absent, frozenset())):
+        with deadline.within(PATIENCE), contextlib.suppress(
+                exceptions.ProviderNotFound):
+            request()
+    return checks.good('The account may list providers, and read and write '
+                       'their aggregates.')
 
 
 def neutron(deployment: checks.Deployment) -> checks.Findings:
     """Check that neutron answers to the credentials of [neutron]."""
-    conf = deployment.conf
-    # A random ID: neutron may have no subnet to ask for.
-    return _credentials(conf, 'neutron') or _send(
-        conf, 'neutron', lambda: resources.Networks(conf).subnets(
-            id=[uuidutils.generate_uuid()]))
-
-
-def _send(conf: cfg.ConfigOpts, group: str, *requests: abc.Callable[[], Any]
-          ) -> checks.Findings:
-    """Return the finding for the first request that fails, if any does."""
-    try:
-        for request in requests:
-            with deadline.within(PATIENCE), contextlib.suppress(
-                    exceptions.ProviderNotFound):
-                request()
-    except exceptions.MirrorError as exc:
-        return checks.failed(exc, *_lines(conf, group, exc))
-    return []
-
-
-def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
-           ) -> list[str]:
-    """Return the lines to set for a failure, as far as they are known."""
-    if exc.failure.kind == causes.NO_CATALOG.kind:
-        values = dict(conf[auth.section(conf, group)])
-        return _examples(conf, group, [
-            noun + '_name' for noun in ('project', 'project_domain')
-            if not (values.get(noun + '_name') or values.get(noun + '_id'))])
-    error = exc.__cause__
-    if not isinstance(error, library_errors.NoEndpoint) or not error.offered:
-        return []
-    options = conf[group]
-    interfaces = options.valid_interfaces or ['public']
-
-    def similarity(endpoint: tuple[str, str]) -> tuple[bool, bool]:
-        region, interface = endpoint
-        return region == options.region_name, interface in interfaces
-
-    # The same region counts more than an interface that is valid.
-    region, interface = max(error.offered, key=similarity)
-    lines = ['[%s]' % group]
-    if options.region_name and options.region_name != region:
-        lines.append('region_name = %s' % region)
-    if interface not in interfaces:
-        lines.append('valid_interfaces = %s' % interface)
-    return lines
-
-
-def _examples(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
-              ) -> list[str]:
-    lines = ['[%s]' % auth.section(conf, group)]
-    for name in names:
-        value = EXAMPLE.get(name, name.upper()) % {'group': group}
-        lines.append('%s = %s' % (name, value))
-    return lines
+    findings = _credentials(deployment.conf, 'neutron')
+    if not findings:
+        with deadline.within(PATIENCE):
+            # A random ID: neutron may have no subnet to ask for.
+            resources.Networks(deployment.conf).subnets(
+                id=[uuidutils.generate_uuid()])
+    return findings
 
 
 def drift(deployment: checks.Deployment) -> checks.Findings:

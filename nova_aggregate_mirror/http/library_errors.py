@@ -87,15 +87,11 @@ class UnreadableBody(requests_exceptions.ContentDecodingError):
 
 
 class NoEndpoint(ks_exceptions.EndpointNotFound):
-    """The catalog has no endpoint of a service that meets the selection.
+    """The catalog has no endpoint of a service that meets the selection."""
 
-    :param offered: region and interface of each other endpoint
-    """
-
-    def __init__(self, cause: causes.Cause, offered: list[tuple[str, str]]
-                 ) -> None:
+    def __init__(self, cause: causes.Cause) -> None:
         super().__init__()
-        self.cause, self.offered = cause, offered
+        self.cause = cause
 
 
 def selection(region: str | None, interfaces: str | list[str] | None) -> str:
@@ -127,7 +123,7 @@ def naming_missing_endpoint(
             others = (selection(*endpoint) for endpoint in offered[:OFFERED])
             cause = causes.NO_ENDPOINT.with_detail(' for %s, but for %s' % (
                 selection(region, interfaces), ' or '.join(others)))
-        raise NoEndpoint(cause, offered)
+        raise NoEndpoint(cause)
 
 
 def meaning(exc: Exception) -> Meaning:

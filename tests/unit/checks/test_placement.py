@@ -99,49 +99,27 @@ class TestPlacement(ChecksTest):
             self.assertNotIn('username', text)
 
     def test_token_without_a_catalog(self) -> None:
-        """Only what has no value, nor an ID, is to be set."""
+        """The step names the options to add."""
         token: dict[str, Any] = self.cloud.token()
         del token['token']['catalog']
         self.cloud.answers['/v3/auth/tokens'] = (201, token)
-        project, domain = 'project_name = service', (
-            'project_domain_name = Default')
-        for options, lines in (
-                ({'project_name': None, 'project_domain_name': None},
-                 [project, domain]),
-                ({'project_name': 'other', 'project_domain_name': None},
-                 [domain]),
-                ({'project_name': None, 'project_domain_name': None,
-                  'project_domain_id': '5f'}, [project])):
-            conf = servers.make_conf(**self.cloud.account(**options))
-            [(_code, text)] = self.find(placement.endpoint, conf)
-            self.assertIn('no catalog', text)
-            self.assertEqual(['[placement]', *lines], text.splitlines()[1:])
+        self.assert_found(
+            placement.endpoint, FAILURE,
+            ('no catalog', 'add project_name and project_domain_name'),
+            servers.make_conf(**self.cloud.account(project_name=None)))
 
     def test_endpoint_that_is_not_selected(self) -> None:
-        """Only what is wrong is to be set; the region is kept if it exists."""
-        def endpoint(region: str, interface: str) -> dict[str, str]:
-            return {'id': region + interface, 'url': 'http://placement',
-                    'region': region, 'region_id': region,
-                    'interface': interface}
-
+        """The sentence has what the catalog offers instead."""
+        endpoint = {'id': 'one', 'url': 'http://placement', 'region': 'one',
+                    'region_id': 'one', 'interface': 'admin'}
         self.cloud.grant(others=[{
             'type': 'placement', 'name': 'placement', 'id': 'placement',
-            'endpoints': [endpoint('one', 'admin'),
-                          endpoint('two', 'internal')]}])
-        region, interface = 'region_name = ', 'valid_interfaces = '
-        for selection, expected in (
-                (('three', 'internal'), [region + 'two']),
-                (('three', 'admin'), [region + 'one']),
-                (('two', 'admin'), [interface + 'internal']),
-                (('two', 'public'), [interface + 'internal']),
-                ((None, 'public'), [interface + 'admin']),
-                (('three', 'public'), [region + 'one', interface + 'admin'])):
-            conf = servers.make_conf(**self.cloud.account(
-                region_name=selection[0], valid_interfaces=[selection[1]]))
-            [(code, text)] = self.find(placement.endpoint, conf)
-            self.assertEqual(
-                (FAILURE, ['[placement]', *expected]),
-                (code, text.splitlines()[1:]))
+            'endpoints': [endpoint]}])
+        self.assert_found(
+            placement.endpoint, FAILURE,
+            ('but for region one, interface admin',
+             'correct region_name or valid_interfaces of [placement]'),
+            servers.make_conf(**self.cloud.account(region_name='two')))
 
     def test_role_of_an_account_in_a_domain(self) -> None:
         """Its domain is named, unless it is the one that keystone assumes."""
@@ -310,7 +288,7 @@ class TestNeutron(ChecksTest):
             placement.neutron, self.conf(**self.cloud.account())))
         self.assert_found(
             placement.neutron, FAILURE,
-            ('in nova.conf.\n[neutron]\nregion_name = R',),
+            ('region_name or valid_interfaces of [neutron] in nova.conf',),
             self.conf(**self.cloud.account(region_name='RegionTwo')))
         self.cloud.answers['/v3/auth/tokens'] = (401, {})
         self.assert_found(
