@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data of the page; read errors are part of it and are not raised."""
 
+import collections
 from collections import abc
 import contextlib
 import dataclasses
-import shlex
 
 from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -33,61 +32,32 @@ MAX_NAMED = 2000
 
 
 @dataclasses.dataclass
-class Group:
-    """Servers with the same host, request and cause."""
-
-    first: audit.Misplacement
-    servers: list[audit.Misplacement] = dataclasses.field(default_factory=list)
-    """Those that the page names, in the order of their creation."""
-    count: int = 0
-    """All of them."""
-    earliest: float | None = None
-    latest: float | None = None
-    """Since when, in seconds since the epoch, as far as it is known."""
-
-    @property
-    def command(self) -> str:
-        """The command that lists all of them."""
-        return '%s --host %s' % (
-            commands.AUDIT, shlex.quote(self.first.server.host))
-
-
-@dataclasses.dataclass
 class Misplacements:
     """Result of an audit, which keeps a limited number of its servers."""
 
     totals: auditor.Totals = dataclasses.field(default_factory=auditor.Totals)
     troubles: list[problems.Problem] = dataclasses.field(default_factory=list)
     """Why the audit is incomplete; empty if it is not."""
+    named: list[audit.Misplacement] = dataclasses.field(default_factory=list)
     omitted: int = 0
-    """Misplacements that are in no group."""
-    _groups: dict[tuple[str, ...], Group] = dataclasses.field(
-        default_factory=dict)
-    _named: int = 0
+    """Misplacements that are not named."""
 
-    def add(self, page: abc.Iterable[audit.Misplacement]) -> None:
-        """Add misplacements to their groups, within the limit of the page."""
-        for misplaced in page:
-            cause = misplaced.cause
-            key = (misplaced.server.host, misplaced.rule, misplaced.requested,
-                   misplaced.actual, cause.kind, cause.text)
-            is_named = self._named < MAX_NAMED
-            if key not in self._groups and not is_named:
-                self.omitted += 1
-                continue
-            group = self._groups.setdefault(key, Group(misplaced))
-            group.count += 1
-            if (since := cause.since) is not None:
-                group.earliest = min(since, group.earliest or since)
-                group.latest = max(since, group.latest or since)
-            if is_named:
-                self._named += 1
-                group.servers.append(misplaced)
+    def add(self, page: abc.Sequence[audit.Misplacement]) -> None:
+        """Add misplacements, within the limit of the page."""
+        named = page[:MAX_NAMED - len(self.named)]
+        self.named += named
+        self.omitted += len(page) - len(named)
 
     @property
-    def groups(self) -> list[Group]:
-        """The groups by host, rule, request and cause."""
-        return [self._groups[key] for key in sorted(self._groups)]
+    def groups(self) -> list[list[audit.Misplacement]]:
+        """Group those named by host, rule, request and cause."""
+        groups = collections.defaultdict[
+            tuple[str, ...], list[audit.Misplacement]](list)
+        for misplaced in self.named:
+            cause = misplaced.cause
+            groups[misplaced.server.host, misplaced.rule, misplaced.requested,
+                   misplaced.actual, cause.kind, cause.text].append(misplaced)
+        return [groups[key] for key in sorted(groups)]
 
     @property
     def summary(self) -> str:
