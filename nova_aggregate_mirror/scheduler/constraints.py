@@ -87,15 +87,6 @@ class RequestFilter(Protocol):
     def keys(self, request: ServerRequest) -> keyed_aggregates.Keys:
         """Return the metadata keys that affect a request."""
 
-    def texts(self, request: ServerRequest) -> frozenset[str]:
-        """Return texts, one of which each matching aggregate has in a value.
-
-        They find the hosts that are in a matching and in a restricting
-        aggregate, by the same key or by keys with the same prefix. Empty if
-        the rules are required ones: these have no restricting aggregates.
-        """
-        return frozenset()
-
     def rules(self, request: ServerRequest, metadata: Metadata) -> list[Rule]:
         """Return the rules for the host of a request."""
 

@@ -107,24 +107,19 @@ class Narrowing(QueryFilter):
         if request_spec.forced(spec):
             return [], constraints.MemberOf(), 0
         request = request_spec.request(spec)
-        inputs = [(plugin.keys(request), plugin.texts(request))
-                  for plugin in self._filters]
-        keys = _union(own_keys for own_keys, _texts in inputs)
+        keys = functools.reduce(
+            operator.or_, (plugin.keys(request) for plugin in self._filters),
+            keyed_aggregates.Keys())
         if not keys:
             return [], constraints.MemberOf(), 0
-        texts = [own_texts for own_keys, own_texts in inputs if own_keys]
-        # A filter without texts has required rules only: they need no pairs.
-        paired = _union(
-            own_keys for own_keys, own_texts in inputs if own_texts)
-        metadata, overlaps = self._source.read(
-            keys, paired, frozenset().union(*texts))
-        rules = constraints.rules(self._filters, request, metadata)
+        rules = constraints.rules(
+            self._filters, request, self._source.read(keys))
+        # Only hosts of these pass a rule in spite of a restricting aggregate.
+        matching = frozenset[str]().union(
+            *(rule.matching for rule in rules if rule.restricting))
+        overlaps = self._source.overlaps(matching) if matching else ()
         return rules, *constraints.narrow(
             rules, overlaps, request_spec.member_of(spec), self._budget)
-
-
-def _union(keys: abc.Iterable[keyed_aggregates.Keys]) -> keyed_aggregates.Keys:
-    return functools.reduce(operator.or_, keys, keyed_aggregates.Keys())
 
 
 def log_no_host(spec: request_spec.RequestSpec, reason: str) -> None:
@@ -162,9 +157,6 @@ class TenantIsolation(constraints.RequestFilter):
     def keys(self, request: ServerRequest) -> keyed_aggregates.Keys:
         return constraints.TENANT_KEYS
 
-    def texts(self, request: ServerRequest) -> frozenset[str]:
-        return frozenset({request.project or ''})
-
     def rules(self, request: ServerRequest, metadata: Metadata) -> list[Rule]:
         tenants = {uuid: self._tenants(aggregate)
                    for uuid, aggregate in metadata.items()}
@@ -195,9 +187,6 @@ class _RequiredValues(constraints.RequestFilter):
 
     def keys(self, request: ServerRequest) -> keyed_aggregates.Keys:
         return keyed_aggregates.Keys(frozenset(self.values(request)))
-
-    def texts(self, request: ServerRequest) -> frozenset[str]:
-        return frozenset(self.values(request).values())
 
     def rules(self, request: ServerRequest, metadata: Metadata) -> list[Rule]:
         return [constraints.value_rule(

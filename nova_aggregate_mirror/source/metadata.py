@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import dates
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -23,10 +24,12 @@ _DATED_VALUES = sa.select(_METADATA.aggregate_id, _METADATA.key,
                           _METADATA.value, _CHANGED.label('changed_at'))
 _EXTRA_SPECS = sa.select(flavor_extra_specs.c.key)
 
-Matching = tuple[
-    abc.Mapping[str, abc.Mapping[str, str]], frozenset[frozenset[str]]]
-"""The aggregates that have any of the requested keys, each to these keys and
-their values; and pairs of aggregates with a key and a host in common."""
+_OTHER = statements.aggregate_hosts.alias()
+_PAIRS = sa.select(
+    _MEMBER.aggregate_id, _OTHER.c.aggregate_id.label('other_id'),
+).distinct().where(
+    _MEMBER.aggregate_id.in_(engines.SOME), _OTHER.c.host == _MEMBER.host,
+    _OTHER.c.aggregate_id != _MEMBER.aggregate_id)
 
 
 class MetadataSource:
@@ -35,30 +38,30 @@ class MetadataSource:
     def __init__(self) -> None:
         self._api = connections.api_database()
 
-    def read(self, keys: Keys, paired: Keys = Keys(),
-             texts: abc.Iterable[str] = ()) -> Matching:
-        """Read aggregates and their values of ``keys``, in one statement.
-
-        :param paired: the keys for which to find pairs: one aggregate of a
-            pair has a value that contains a text, the other has any value
-        :param texts: texts to find; pairs without any of them may be missing
-        """
+    def read(self, keys: Keys) -> abc.Mapping[str, abc.Mapping[str, str]]:
+        """Read the aggregates that have any of the keys, with their values."""
         metadata: dict[str, dict[str, str]] = {}
-        overlaps = set()
-        patterns = _patterns(texts)
         with self._api.reading() as api:
-            rows = api.execute(
-                _statement(keys, paired, tuple(patterns)), patterns).all()
-        # A row has a key with its value or, for a pair, another aggregate.
-        for number, uuid, key, value, other_number, other_uuid in rows:
-            aggregate = keyed_aggregates.key_of(number, uuid)
-            if other_number is not None:
-                other = keyed_aggregates.key_of(other_number, other_uuid)
-                overlaps.add(frozenset({aggregate, other}))
-            # MySQL's collation ignores case, nova's filters do not.
-            elif key in keys:
-                metadata.setdefault(aggregate, {})[key] = value
-        return metadata, frozenset(overlaps)
+            for number, uuid, key, value in api.execute(_statement(keys)):
+                # MySQL's collation ignores case, nova's filters do not.
+                if key in keys:
+                    aggregate = keyed_aggregates.key_of(number, uuid)
+                    metadata.setdefault(aggregate, {})[key] = value
+        return metadata
+
+    def overlaps(self, aggregates: abc.Collection[str]
+                 ) -> frozenset[frozenset[str]]:
+        """Pair each of the aggregates with all others that share a host."""
+        with self._api.reading() as api:
+            keys = {number: keyed_aggregates.key_of(number, uuid)
+                    for number, uuid, _name
+                    in api.execute(statements.AGGREGATES)}
+            numbers = [number for number, key in keys.items()
+                       if key in aggregates]
+            pairs = api.execute(_PAIRS, {'some': numbers}).all()
+        # No rule is about an aggregate that was created meanwhile.
+        return frozenset(frozenset({keys[number], keys[other]})
+                         for number, other in pairs if other in keys)
 
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return those of the UUIDs that are host aggregates of nova."""
@@ -102,58 +105,10 @@ def extra_specs() -> frozenset[str]:
         return frozenset(api.execute(_EXTRA_SPECS).scalars())
 
 
-def _patterns(texts: abc.Iterable[str]) -> dict[str, str]:
-    """Name patterns of LIKE as parameters; a wildcard in one matches more."""
-    comparable = sorted({_comparable(text) for text in texts})
-    return {'text%d' % number: '%%%s%%' % text
-            for number, text in enumerate(comparable)}
-
-
-def _comparable(text: str) -> str:
-    """Return the text; empty, which LIKE always finds, if it might fail."""
-    plain = text.isascii() and text.isprintable() and '\\' not in text
-    return text if plain else ''
-
-
 # Building a statement takes longer than executing it; the keys are few.
 @functools.lru_cache(maxsize=256)
-def _statement(keys: Keys, paired: Keys, parameters: tuple[str, ...]) -> Any:
-    values = statements.VALUES.add_columns(sa.null(), sa.null()).where(
-        _one_of(_METADATA.key, keys))
-    if not parameters:
-        return values
-    # Two statements, because ``_pairs`` compares only names with each other.
-    kinds = Keys(names=paired.names), Keys(prefixes=paired.prefixes)
-    pairs = [_pairs(kind, parameters) for kind in kinds if kind]
-    return sa.union_all(values, *pairs)
-
-
-def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
-    """Select pairs of aggregates with a host and one of the keys in common."""
-    # A value of the first aggregate matches a pattern. These aggregates, which
-    # ``VALUES`` selects, are few: the join starts there, not at the hosts.
-    first, first_member = statements.AGGREGATE, _MEMBER
-    other = statements.aggregates.alias()
-    other_member = statements.aggregate_hosts.alias()
-    other_metadata = statements.aggregate_metadata.alias()
-    key = other_metadata.c.key
-    # Keys with a prefix may differ; a name must be the same in both.
-    has_key = key == _METADATA.key if keys.names else _one_of(key, keys)
-    # A row has the other aggregate in place of a key and its value.
-    pairs = statements.VALUES.with_only_columns(
-        first.id, first.uuid, sa.null(), sa.null(), other.c.id, other.c.uuid
-    ).distinct()
-    pairs = pairs.join(
-        statements.aggregate_hosts, first_member.aggregate_id == first.id)
-    pairs = pairs.join(other_member, sa.and_(
-        other_member.c.host == first_member.host,
-        other_member.c.aggregate_id != first_member.aggregate_id))
-    pairs = pairs.join(other_metadata, sa.and_(
-        other_metadata.c.aggregate_id == other_member.c.aggregate_id, has_key))
-    pairs = pairs.join(other, other.c.id == other_member.c.aggregate_id)
-    # An unescaped underscore or percent sign only matches more.
-    matches = map(_METADATA.value.like, map(sa.bindparam, parameters))
-    return pairs.where(_one_of(_METADATA.key, keys), sa.or_(*matches))
+def _statement(keys: Keys) -> Any:
+    return statements.VALUES.where(_one_of(_METADATA.key, keys))
 
 
 def _one_of(column: Any, keys: Keys) -> Any:

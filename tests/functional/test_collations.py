@@ -114,10 +114,11 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.read_members_without_nodes(nova)
             nova.galera()
             keys = keyed_aggregates.Keys(frozenset({'availability_zone'}))
-            found, overlaps = metadata.MetadataSource().read(
-                keys, keys, ['az1'])
-            self.assertEqual({AGGREGATE, OTHER}, set(found))
-            self.assertEqual({frozenset({AGGREGATE, OTHER})}, overlaps)
+            self.assertEqual({AGGREGATE, OTHER}, set(
+                metadata.MetadataSource().read(keys)))
+            self.assertEqual(
+                {frozenset({AGGREGATE, OTHER})},
+                metadata.MetadataSource().overlaps({AGGREGATE}))
             self.assertEqual({AGGREGATE}, metadata.MetadataSource().known(
                 [AGGREGATE]))
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},

@@ -63,10 +63,12 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
                     api_models.Aggregate.id == number).values(uuid=text))
         self.aggregate('good', 'h1', ssd='true')
         keys = {'ID %d' % number for number in ids}
-        found, overlaps = self.source.read(
-            names('ssd'), names('ssd'), ['true'])
-        self.assertEqual({*keys, uuids.good}, found.keys())
-        self.assertIn(frozenset({'ID %d' % ids[0], uuids.good}), overlaps)
+        self.assertEqual(
+            {*keys, uuids.good}, self.source.read(names('ssd')).keys())
+        self.assertEqual(
+            {frozenset({'ID %d' % ids[0], other}) for other
+             in ('ID %d' % ids[1], 'ID %d' % ids[2], uuids.good)},
+            self.source.overlaps({'ID %d' % ids[0]}))
         every = metadata.read_all()
         self.assertEqual({*keys, uuids.good}, every.names.keys())
         self.assertEqual({*keys, uuids.good}, every.of_host('h1'))
@@ -83,61 +85,34 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.aggregate('like', filter_tenantXid='a', filterXtenant_id='a')
         self.aggregate('upper', SSD='true', FILTER_TENANT_ID='a')
         self.assertEqual(
-            ({uuids.fast: {'ssd': 'true'}, uuids.slow: {'ssd': 'false'},
-              uuids.own: {'filter_tenant_id': 'a', 'filter_tenant_id_2': 'b'}},
-             frozenset()), self.source.read(names('ssd', 'gpu') | TENANT))
+            {uuids.fast: {'ssd': 'true'}, uuids.slow: {'ssd': 'false'},
+             uuids.own: {'filter_tenant_id': 'a', 'filter_tenant_id_2': 'b'}},
+            self.source.read(names('ssd', 'gpu') | TENANT))
 
     def test_pairs_of_aggregates_with_a_host_in_common(self):
-        """Only aggregates with the keys to be paired are paired."""
-        self.aggregate('mine', 'h1', 'h2', filter_tenant_id='a')
-        self.aggregate('theirs', 'h2', 'h3', filter_tenant_id_2='b')
-        self.aggregate('third', 'h3', 'h4', filter_tenant_id='c')
-        self.aggregate('fast', 'h1', 'h2', 'h3', 'h4', ssd='true')
-        found, overlaps = self.source.read(
-            names('ssd') | TENANT, TENANT, ['b'])
-        self.assertEqual(
-            {frozenset({uuids.mine, uuids.theirs}),
-             frozenset({uuids.theirs, uuids.third})}, overlaps)
-        self.assertEqual(4, len(found))
-
-    def test_pairs_have_a_key_in_common(self):
-        """Two aggregates are paired only if they share a key."""
-        self.aggregate('small', 'h1', 'h2', instance_type='a')
-        self.aggregate('east', 'h1', 'h3', availability_zone='a',
-                       filter_tenant_id='a')
-        self.aggregate('west', 'h2', 'h3', availability_zone='b',
-                       filter_tenant_id_2='b')
-        keys = names('instance_type', 'availability_zone')
-        self.assertEqual(
-            {frozenset({uuids.east, uuids.west})},
-            self.source.read(keys, keys, ['a'])[1])
-
-    def test_pairs_with_a_text(self):
-        """Hosts without any aggregate that can match are skipped."""
-        self.aggregate('mine', 'h1', filter_tenant_id='x, tenant_a,y')
-        self.aggregate('theirs', 'h1', 'h2', filter_tenant_id='tenant-b')
-        self.aggregate('others', 'h2', filter_tenant_id='tenant-c')
+        """Those of the given aggregates, with any other."""
+        self.aggregate('mine', 'h1', 'h2')
+        self.aggregate('theirs', 'h2', 'h3')
+        self.aggregate('third', 'h3', 'h4')
         self.assertEqual(
             {frozenset({uuids.mine, uuids.theirs})},
-            self.source.read(TENANT, TENANT, ['tenant_a'])[1])
-        self.assertEqual(frozenset(), self.source.read(
-            TENANT, TENANT, ['tenant-d'])[1])
+            self.source.overlaps({uuids.mine}))
+        self.assertEqual(
+            {frozenset({uuids.mine, uuids.theirs}),
+             frozenset({uuids.theirs, uuids.third})},
+            self.source.overlaps({uuids.mine, uuids.theirs}))
+        self.assertEqual(frozenset(), self.source.overlaps({uuids.gone}))
 
     def test_text_that_a_database_refuses(self):
         """Image properties may contain any text."""
-        self.aggregate('mine', 'h1', os_distro='debian\\')
-        self.aggregate('theirs', 'h1', os_distro='gentoo')
-        distro = names('os_distro')
-        for text in '\N{PENGUIN}', 'deb\0', 'debian\\', '%':
-            self.assertEqual(
-                {frozenset({uuids.mine, uuids.theirs})},
-                self.source.read(distro, distro, [text])[1])
+        for number, text in enumerate(('deb', 'debian\\', '%')):
+            self.aggregate('distro%d' % number, os_distro=text)
+        self.assertEqual(3, len(self.source.read(names('os_distro'))))
 
     def test_one_statement(self):
         """A read is a single statement."""
         sent = self.useFixture(statements.Statements())
-        self.source.read(names('ssd', 'gpu') | TENANT,
-                         names('gpu') | TENANT, ['a', 'b'])
+        self.source.read(names('ssd', 'gpu') | TENANT)
         self.assertEqual(1, len(sent.about('aggregate')))
 
     def test_database_is_away(self):
@@ -145,5 +120,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         api_models.BASE.metadata.drop_all(self.engine)
         self.assertRaises(exceptions.NovaUnavailable, self.source.read,
                           names('ssd'))
+        self.assertRaises(exceptions.NovaUnavailable, self.source.overlaps,
+                          [uuids.fast])
         self.assertRaises(exceptions.NovaUnavailable, self.source.known,
                           [uuids.fast])

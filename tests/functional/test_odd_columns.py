@@ -268,7 +268,8 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
     def scheduler(self):
         """Read what nova-scheduler reads; it cannot start beside some rows."""
         keys = keyed_aggregates.Keys(prefixes=frozenset({'trait:', 'odd'}))
-        metadata.MetadataSource().read(keys, keys, ['required'])
+        metadata.MetadataSource().overlaps(
+            metadata.MetadataSource().read(keys))
         try:
             host_states.HostManager()
         except exceptions.NovaUnavailable as exc:

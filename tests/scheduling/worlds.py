@@ -12,7 +12,6 @@ from nova.scheduler import host_manager
 from oslo_utils.fixture import uuidsentinel
 
 from nova_aggregate_mirror.source import keyed_aggregates
-from nova_aggregate_mirror.source import metadata
 
 HOSTS = tuple('host%d' % number for number in range(6))
 AGGREGATES = tuple(getattr(uuidsentinel, 'aggregate%d' % number)
@@ -44,29 +43,30 @@ class World:
     spec: dict[str, Any]
     namespace: str | None
     separator: str
-    overlaps: frozenset[frozenset[str]] = dataclasses.field(init=False)
+    pairs: frozenset[frozenset[str]] = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         pairs = itertools.chain(*(itertools.combinations(within, 2)
                                   for within in self.members.values()))
-        object.__setattr__(self, 'overlaps', frozenset(map(frozenset, pairs)))
+        object.__setattr__(self, 'pairs', frozenset(map(frozenset, pairs)))
 
-    def read(self, keys: keyed_aggregates.Keys,
-             paired: keyed_aggregates.Keys = keyed_aggregates.Keys(),
-             texts: abc.Iterable[str] = ()) -> metadata.Matching:
-        """Return aggregates and pairs as MetadataSource does."""
-        kinds = [keyed_aggregates.Keys(names=frozenset({name}))
-                 for name in paired.names]
-        kinds.append(keyed_aggregates.Keys(prefixes=paired.prefixes))
-        pairs: set[frozenset[str]] = set()
-        for kind in kinds:
-            others, named = _matching(self.metadata, kind), []
-            for uuid, has in others.items():
-                looked = itertools.product(has.values(), texts)
-                if any(text in value for value, text in looked):
-                    named.append(uuid)
-            pairs |= set(map(frozenset, itertools.product(named, others)))
-        return _matching(self.metadata, keys), self.overlaps & pairs
+    def read(self, keys: keyed_aggregates.Keys
+             ) -> dict[str, dict[str, str]]:
+        """Return the aggregates that have some of the keys, with these alone.
+
+        As MetadataSource does.
+        """
+        found = {}
+        for uuid, has in self.metadata.items():
+            if values := {key: has[key] for key in has if key in keys}:
+                found[uuid] = values
+        return found
+
+    def overlaps(self, aggregates: abc.Collection[str]
+                 ) -> frozenset[frozenset[str]]:
+        """Return pairs as MetadataSource does."""
+        return frozenset(pair for pair in self.pairs
+                         if not pair.isdisjoint(aggregates))
 
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return known UUIDs as MetadataSource does."""
@@ -93,16 +93,6 @@ class World:
             required = {*group.split(',')}
             hosts = {host for host in hosts if self.members[host] & required}
         return frozenset(hosts)
-
-
-def _matching(aggregates: abc.Mapping[str, abc.Mapping[str, str]],
-              keys: keyed_aggregates.Keys) -> dict[str, dict[str, str]]:
-    """Return the aggregates that have some of the keys, with these alone."""
-    found = {}
-    for uuid, has in aggregates.items():
-        if values := {key: has[key] for key in has if key in keys}:
-            found[uuid] = values
-    return found
 
 
 def request_spec(**asked: Any) -> objects.RequestSpec:

@@ -87,11 +87,15 @@ class Source:
         self.reads = []
         self.error = None
 
-    def read(self, keys, paired, texts):
-        self.reads.append((keys, paired, texts))
+    def read(self, keys):
+        self.reads.append(keys)
         if self.error:
             raise self.error
-        return self.aggregates, frozenset()
+        return self.aggregates
+
+    def overlaps(self, aggregates):
+        self.reads.append(aggregates)
+        return frozenset()
 
 
 class NarrowingTest(testtools.TestCase):
@@ -128,13 +132,16 @@ class TestNarrowing(NarrowingTest):
         self.assertEqual(1, len(self.source.reads))
 
     def test_keys_concerned_are_read(self):
-        """Pairs are read only for keys whose rules have two sides."""
-        self.narrow(worlds.request_spec(extra_specs=FAST),
-                    'flavor_extra_specs', 'tenant_isolation')
-        tenant = keyed_aggregates.Keys(
-            prefixes=frozenset({'filter_tenant_id'}))
-        both = keyed_aggregates.Keys(frozenset({'ssd'})) | tenant
-        self.assertEqual([(both, tenant, {'tenant-a'})], self.source.reads)
+        """Pairs are read only for a rule that has two sides."""
+        keys = keyed_aggregates.Keys(
+            frozenset({'ssd'}), frozenset({'filter_tenant_id'}))
+        for project, reads in (('tenant-a', [keys]),
+                               ('tenant-b', [keys, {uuids.theirs}])):
+            del self.source.reads[:]
+            self.narrow(
+                worlds.request_spec(extra_specs=FAST, project=project),
+                'flavor_extra_specs', 'tenant_isolation')
+            self.assertEqual(reads, self.source.reads)
 
     def test_request_that_is_not_concerned(self):
         """It is unchanged, and nothing is read for one that asks nothing."""
@@ -143,7 +150,7 @@ class TestNarrowing(NarrowingTest):
                     'flavor_extra_specs', 'image_properties',
                     'default_availability_zone'], 0),
                 ({'project': 'tenant-b'}, [
-                    'tenant_isolation', 'type_affinity'], 1)):
+                    'tenant_isolation', 'type_affinity'], 2)):
             spec = worlds.request_spec(**requested)
             self.assertFalse(self.narrow(spec, *names))
             self.assertIsNone(spec.requested_destination)
