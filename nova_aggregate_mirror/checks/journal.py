@@ -5,7 +5,6 @@ Long because all of them read one database, and name the files of SQLite.
 """
 
 import contextlib
-import errno
 import math
 import os
 import pathlib
@@ -39,18 +38,12 @@ LEAST_FREE = 16
 LONGEST_WATCH = 20.0
 RESTART = 'systemctl restart nova-api nova-aggregate-mirror-agent'
 START_AGENT = 'systemctl enable --now nova-aggregate-mirror-agent'
-SERVER = ('[aggregate_mirror_database]',
-          'connection = mysql+pymysql://aggregate_mirror:PASSWORD@HOST/'
-          'nova_aggregate_mirror')
 
 
 def tables(deployment: checks.Deployment) -> checks.Findings:
     """Check that the database is usable and its tables are up to date."""
     conf = deployment.conf
-    try:
-        path = existing.sqlite_file(conf)
-    except exceptions.JournalUnavailable as exc:
-        return checks.failed(exc, *SERVER, commands.DB_SYNC)
+    path = existing.sqlite_file(conf)
     try:
         if path and existing.is_missing(conf):
             # It raises if nova-api could not create the file either.
@@ -73,20 +66,12 @@ def tables(deployment: checks.Deployment) -> checks.Findings:
 
 def _commands(path: pathlib.Path | None, exc: exceptions.JournalUnavailable
               ) -> tuple[str, ...]:
-    """Return the commands for a failure, and options, if any are known."""
-    if path is None:
-        is_wrong = isinstance(exc, exceptions.WrongDatabase)
-        return (*SERVER, commands.DB_SYNC) if is_wrong else ()
-    if exc.failure.kind == causes.FILE_DAMAGED.kind:
-        target = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
-        return ('mkdir ' + target, 'mv %s* %s' % (_quoted(path), target),
-                RESTART, commands.SYNC)
-    is_denied = exc.failure.observation.endswith(os.strerror(errno.EACCES))
-    if exc.failure.kind != causes.FILE.kind or not is_denied or (
-            os.path.exists(path.parent)):
+    """Return the commands that replace an SQLite file that is damaged."""
+    if path is None or exc.failure.kind != causes.FILE_DAMAGED.kind:
         return ()
-    user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
-    return 'install -d -m 700 -o %s %s' % (user, _quoted(path.parent)),
+    target = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
+    return ('mkdir ' + target, 'mv %s* %s' % (_quoted(path), target),
+            RESTART, commands.SYNC)
 
 
 def space(deployment: checks.Deployment) -> checks.Findings:
