@@ -163,7 +163,7 @@ KEYSTONE: dict[str, Fault] = {
     'application credential': caused(
         faults.another_secret, causes.LOGIN, LOGIN_BY_CREDENTIAL),
     'region': caused(
-        faults.option('placement', region_name='Elsewhere'),
+        faults.restored('placement', region_name='Elsewhere'),
         causes.NO_ENDPOINT.with_detail(
             ' for region Elsewhere, interface internal,public'), PASSWORD,
         (*ASKED, DIFF), client='placement has no endpoint in the catalog for '
