@@ -28,15 +28,6 @@ SYNC_WORKERS = 8
 PACKAGE = 'nova-aggregate-mirror'
 
 
-def missing_credentials(version: str) -> str:
-    """Return the default of ``missing_credentials`` in a release.
-
-    A release warns before the next major release fails, as nova announced
-    missing credentials of placement: spec mirror-host-aggregates-in-placement.
-    """
-    return 'warn' if int(version.split('.')[0]) < 2 else 'fail'
-
-
 OPTS = [
     cfg.StrOpt(
         'mode', default=MIRROR, choices=[
@@ -146,9 +137,9 @@ OPTS = [
         'metrics_port', default=9184,
         help='Port of ``/metrics`` and ``/healthz``. 0 disables both.'),
     cfg.StrOpt(
-        'missing_credentials',
-        default=missing_credentials(metadata.version(PACKAGE)),
-        choices=[
+        # Version 1 warns before version 2 fails, as nova announced it in the
+        # spec mirror-host-aggregates-in-placement.
+        'missing_credentials', default='warn', choices=[
             ('warn', 'Log a warning; operations stay in the journal until '
                      'the credentials are configured'),
             ('fail', 'Do not start nova-api; the error names the missing '
