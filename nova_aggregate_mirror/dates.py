@@ -6,13 +6,8 @@ import time
 
 
 def iso(seconds: float) -> str:
-    """Render seconds since the epoch as ISO 8601, for programs."""
+    """Render seconds since the epoch as ISO 8601."""
     return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(seconds))
-
-
-def in_sentence(seconds: float) -> str:
-    """Render seconds since the epoch for a sentence."""
-    return time.strftime('%Y-%m-%d at %H:%M:%S UTC', time.gmtime(seconds))
 
 
 def in_table(seconds: float) -> str:

@@ -147,7 +147,7 @@ def agent(deployment: checks.Deployment) -> checks.Findings:
         if leader:
             return checks.good(
                 'The leader is the agent on %s, which took the lease on %s.'
-                % (leader.host, dates.in_sentence(leader.taken_at)))
+                % (leader.host, dates.iso(leader.taken_at)))
         # An agent that leads cannot renew a lease that is locked.
         lease.try_write(database, mode)
         if row.seconds > LONGEST_WATCH:
@@ -169,7 +169,7 @@ def agent(deployment: checks.Deployment) -> checks.Findings:
     return checks.warning(
         'No agent leads; the last leader was the agent on %s, which took the '
         'lease on %s. Start an agent:' % (
-            row.host, dates.in_sentence(row.taken_at)), START_AGENT)
+            row.host, dates.iso(row.taken_at)), START_AGENT)
 
 
 def _renewal(database: engine.Database, mode: str,

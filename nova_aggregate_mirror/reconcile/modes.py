@@ -33,7 +33,7 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     if sync and sync.mode != wanted:
         subject = 'The agent on %s' % sync.host
         text = '%s had mode %s in its last sync, on %s, instead of %s' % (
-            subject, sync.mode, dates.in_sentence(sync.ended_at), wanted)
+            subject, sync.mode, dates.iso(sync.ended_at), wanted)
         mismatches.append(Problem(subject, text, STALE % ('reloaded', RELOAD)))
     if sync and sync.observed:
         mismatches += _waiting_operations(
@@ -66,7 +66,7 @@ def _of_nova_api(journal: store.Journal, wanted: str, clause: str, step: str
         if process.mode != wanted:
             subject = 'Nova-api on %s' % host
             text = '%s had mode %s at its last operation, on %s, %s' % (
-                subject, process.mode, dates.in_sentence(process.seen_at),
+                subject, process.mode, dates.iso(process.seen_at),
                 clause)
             mismatches.append(Problem(subject, text, step))
     return mismatches

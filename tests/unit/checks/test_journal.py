@@ -191,8 +191,8 @@ class TestJournal(doubles.TestCase):
         leader = lease.Lease(self.journal.database, 10, now=lambda: 0.0)
         leader.step()
         self.assertEqual(checks.good(
-            'The leader is the agent on %s, which took the lease on 1970-01-01'
-            ' at 00:00:00 UTC.' % socket.gethostname()), [self.agent(
+            'The leader is the agent on %s, which took the lease on '
+            '1970-01-01T00:00:00Z.' % socket.gethostname()), [self.agent(
                 lambda _seconds: leader.step())])
         for _is_released in False, True:
             self.assert_warning('the last leader was the agent on',
