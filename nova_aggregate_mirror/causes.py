@@ -110,7 +110,6 @@ DESCRIPTORS = Cause(
     'raise the limit of open files of this process')
 FILE = Cause('file_unusable', 'cannot use %s: %s',
              'let this process create and use that path, or correct {address}')
-
 # Answers of services.
 LOGIN = Cause('login_refused', 'refused the credentials with 401',
               'correct {account}')
@@ -146,7 +145,6 @@ CONFIGURATION = Cause('invalid_configuration', 'cannot be asked: %s',
 STATUS_UNKNOWN = _log('cell_down', 'reports status UNKNOWN for %s')
 UNLISTED = Cause('node_unlisted', 'no longer lists %s', 'run this again')
 OUT_OF_TIME = Cause('out_of_time', 'was not waited for: no time is left')
-
 # Databases.
 PASSWORD = Cause('password_refused', 'refused the user or the password',
                  'correct {account}; if they are right, let that user connect '

@@ -11,23 +11,17 @@ GROUP = cfg.OptGroup(
     'aggregate_mirror', title='Mirroring of host aggregates to placement',
     help='Options for mirroring nova host aggregates to placement. The '
          'credentials are those of the ``[placement]`` section.')
-
 DATABASE_GROUP = cfg.OptGroup(
     'aggregate_mirror_database', title='Journal of the aggregate mirror',
     help='The database of the journal, which records the hosts that are still '
          'to be mirrored. The default SQLite file is for one nova-api host '
          'with the agent on it; otherwise configure one MySQL or PostgreSQL '
          'database for all of them. Each nova needs a journal of its own.')
-
 MIRROR, OBSERVE = 'mirror', 'observe'
 """Values of ``mode``."""
-
 MAX_REMOVED_SHARE = 0.3
 SYNC_WORKERS = 8
-
 PACKAGE = 'nova-aggregate-mirror'
-
-
 OPTS = [
     cfg.StrOpt(
         'mode', default=MIRROR, choices=[

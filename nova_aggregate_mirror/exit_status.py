@@ -16,7 +16,6 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 TERMINATED = 143
 COULD_NOT_RUN = 255
-
 TEXTS = {
     OK: 'everything mirrored',
     NO_HOST: 'no host is left, or too few',

@@ -19,9 +19,7 @@ from nova_aggregate_mirror import conf as package_options
 from nova_aggregate_mirror import exceptions
 
 LOG = logging.getLogger(__name__)
-
 InvalidConfiguration = exceptions.InvalidConfiguration
-
 _NO_HOOK = ('delete it for the default, mirror; if nova\'s own mirroring is '
             'to stay in effect, also set mode = observe')
 

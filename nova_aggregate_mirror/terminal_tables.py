@@ -21,7 +21,6 @@ COLOURS = {
     'Result: Failure': _RED, 'Result: Warning': _YELLOW,
     'Result: Success': _GREEN}
 """Colours of the lines that are a state."""
-
 Cell = Any
 """A value, or a tuple of texts with a line for each that is not empty."""
 

@@ -29,7 +29,6 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 
 LOG = logging.getLogger(__name__)
-
 BATCH = 50
 """Rows per batch at most; a SIGTERM waits for the current batch."""
 ROWS = 3 * BATCH + 1

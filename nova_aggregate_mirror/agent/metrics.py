@@ -16,7 +16,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import rows
 
 LOG = logging.getLogger(__name__)
-
 PREFIX = 'nova_aggregate_mirror_'
 AUDIT = 'audit'  # Name of the loop that only some agents have.
 DIRECTIONS = ('missing', 'stale')

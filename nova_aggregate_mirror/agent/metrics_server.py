@@ -19,7 +19,6 @@ from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import exceptions
 
 LOG = logging.getLogger(__name__)
-
 CLIENT_TIMEOUT = 5.0
 """Seconds that a client may take for its request, and again for its answer: a
 timeout for each read would never end a client that trickles bytes."""

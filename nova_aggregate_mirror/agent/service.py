@@ -15,7 +15,6 @@ from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 
 LOG = logging.getLogger(__name__)
-
 STEP_INTERVAL, IDLE_INTERVAL = 1.0, 2.0
 """Seconds between steps of a loop; longer while the journal is empty, or
 another agent holds its lease."""

@@ -9,23 +9,17 @@ from nova_aggregate_mirror.scheduler import moving
 FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
 DRIFT, UNKNOWN, REQUESTED = 'drift', 'unknown', 'requested'
 """Kinds of causes."""
-
 ZONE, DEFAULT_ZONE = 'zone', 'default_zone'
 """Rules about the zone that a server is pinned to."""
-
 ARRIVED = ('finished', 'confirmed', 'completed', 'done')
 """Statuses of a migration after which the server is on its new host."""
-
 MOVING = ('resize_prep', 'resize_migrating', 'resize_migrated',
           'resize_finish', 'resize_reverting')
 """Task states in which host and flavor of a server may not belong together."""
-
 LIVE = 'live-migration'
-
 LAUNCH_DELAY = 60.0
 """Seconds from a finished resize to the launch that nova records for it: its
 migration is saved first, in a call that may take rpc_response_timeout."""
-
 _COMMANDS = {
     moving.LIVE: 'openstack server migrate --live-migration %s',
     moving.COLD: 'openstack server migrate --wait %s && openstack server '

@@ -17,10 +17,8 @@ from nova_aggregate_mirror.source import api
 
 PINNED = '2.96'
 """The first microversion with ``pinned_availability_zone`` (29.0, Caracal)."""
-
 WITHOUT_PINNED = ('use "%s", or nova 29.0 (Caracal) or later, which shows '
                   'the zone of servers' % commands.AUDIT)
-
 PAGE = 500
 """Servers per request; nova-api may return fewer."""
 

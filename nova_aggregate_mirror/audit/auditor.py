@@ -20,9 +20,7 @@ from nova_aggregate_mirror import terminal_tables
 
 RULES_CACHED = 4096
 """Requests whose rules are cached; most servers share theirs with others."""
-
 COLUMNS = ('Server, host', 'Why')
-
 FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'requested',
           'actual', 'cause', 'detail', 'since', 'step', 'keep_step')
 

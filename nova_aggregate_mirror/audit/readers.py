@@ -42,7 +42,6 @@ PAGE = 500
 """Servers per page: bounds memory and the duration of a statement."""
 NEWEST = 10000
 """Requests in which a zone is searched: half a second of MariaDB."""
-
 _SERVER, _MIGRATION = (
     database_servers.instances.c, database_servers.migrations.c)
 _REQUEST, _MAPPING = (

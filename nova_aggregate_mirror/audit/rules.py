@@ -19,10 +19,8 @@ from nova_aggregate_mirror.source import keyed_aggregates
 ZONE_KEYS = keyed_aggregates.Keys(frozenset({constraints.ZONE}))
 Segments = frozenset[tuple[str, frozenset[str]]]
 """Segments that a server has addresses of, each with its host aggregates."""
-
 _MOVES = {audit.LIVE: 'a live migration', 'evacuation': 'an evacuation',
           'migration': 'a cold migration', 'resize': 'a resize'}
-
 PINNED = audit.Event(audit.REQUESTED, 'a user requested the zone, or '
                      '[DEFAULT] default_schedule_zone is set in nova-api')
 
@@ -150,7 +148,6 @@ RULES = (
     AuditRule('segment', 'segments of routed networks, as known to neutron',
               lambda conf: conf.scheduler[
                   'query_placement_for_routed_network_aggregates'], segment))
-
 NAMES = tuple(dict.fromkeys(rule.name for rule in RULES))
 
 

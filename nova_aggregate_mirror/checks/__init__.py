@@ -25,12 +25,10 @@ from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
 
 Code = upgradecheck.Code
-
 # The client of placement knows 1.29 and 1.37, and no version between them.
 TRAIT = 'openstack --os-placement-api-version 1.29 trait'
 PROVIDER = 'openstack --os-placement-api-version 1.29 resource provider'
 UPGRADE = 'pip install --upgrade WHEEL_OR_REPOSITORY'
-
 # Names that a finding lists; any further names are only counted.
 NAMES = 5
 

@@ -30,7 +30,6 @@ Row = tuple[abc.Callable[[cfg.ConfigOpts, str, str], bool], str,
 """Pattern of a key and its value, sentence, commands for each such key."""
 ByZone = abc.Mapping[str, list[str]]
 """Zone to the names of the aggregates that have it."""
-
 UNSET = 'openstack aggregate unset --property availability_zone '
 REMOVE = 'openstack aggregate remove host %s %s'
 RENAME = ('openstack aggregate set --zone NAME {name}',)

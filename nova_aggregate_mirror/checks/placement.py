@@ -50,11 +50,9 @@ CONSEQUENCES = {
     'placement': ('operations stay in the journal', 'nova-api does not start'),
     'neutron': ('nova-scheduler cannot query neutron for the hosts of a '
                 'routed network', 'nova-scheduler does not start')}
-
 State = associations.State
 VERBS = {State.MISSING: 'lacks', State.STALE: 'still has',
          State.STALE_KEPT: 'still has'}
-
 CODES = dict.fromkeys((exit_status.NOT_MAPPED, exit_status.NO_NODE,
                        exit_status.NO_PROVIDER), checks.Code.WARNING)
 """Results for problems by their status; others are failures."""

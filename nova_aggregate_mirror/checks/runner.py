@@ -38,7 +38,6 @@ class Check:
 
 
 UNROUTED = _unset('query_placement_for_routed_network_aggregates')
-
 CHECKS = (
     # Of nova-api: what it loads, and where it records operations.
     Check('Options', nova.options),

@@ -34,19 +34,15 @@ from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import sync_history
 
 LOG = logging.getLogger(__name__)
-
 PROGRAM = 'nova-aggregate-mirror-agent'
 DESCRIPTION = ('Mirror host aggregates to placement until SIGTERM: the '
                'operations in the journal every second, and all of nova at '
                'an interval. SIGHUP reloads the configuration. SIGUSR2 writes '
                'a guru meditation report.')
-
 # The agent itself logs an unavailable database or catalog, once.
 AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
                 'alembic=WARNING', 'oslo_db=CRITICAL', 'keystoneauth=ERROR']
-
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
-
 # With the names by which oslo.reports asks for a version.
 VERSION = types.SimpleNamespace(
     vendor_string=lambda: 'nova-aggregate-mirror contributors',

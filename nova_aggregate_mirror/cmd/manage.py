@@ -26,7 +26,6 @@ from nova_aggregate_mirror import option_values
 PROGRAM = 'nova-aggregate-mirror-manage'
 DESCRIPTION = ('Mirror host aggregates to placement. "COMMAND --help" has the '
                'arguments, exit statuses and an example of a command.')
-
 # Commands print their errors; oslo.db and nova.context add tracebacks.
 QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
          'nova_aggregate_mirror.option_values=ERROR',

@@ -42,10 +42,8 @@ from nova_aggregate_mirror import terminal_tables
 STDOUT, STDERR = 1, 2
 UNWRITABLE = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 """Errors of a write to standard output, which has no ``filename``."""
-
 _COLOUR = re.compile('(\x1b\\[(?:0[01]?;?)?(?:3[0-7])?m)')
 """What switches a colour on or off in a format of oslo.log."""
-
 NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
 

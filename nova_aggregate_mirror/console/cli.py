@@ -21,14 +21,10 @@ from nova_aggregate_mirror.reconcile import full_sync
 
 LONGEST = 86400
 """Maximum number of seconds to wait: a day."""
-
 FORMATS = ('csv', 'json', 'table', 'value', 'yaml')
-
 DOCUMENTS = ('json', 'yaml')
-
 LINES = ('csv', 'value')
 """Formats with a line for each row, and nothing else on standard output."""
-
 INTERVAL = 3.0
 """Minimum seconds between two progress lines of the same step."""
 

@@ -24,7 +24,6 @@ from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import terminal_tables
 
 State = associations.State
-
 HOW_TO_REMOVE = (
     ' An aggregate is removed from a provider by setting the others: '
     '"openstack --os-placement-api-version 1.29 resource provider aggregate '
@@ -32,18 +31,14 @@ HOW_TO_REMOVE = (
 NEVER = 'nova never had it while this journal exists'
 UNKNOWN = 'nova does not have it, and is not known to have had it'
 """Without a journal: deleted aggregates are among the foreign ones."""
-
 EFFECT = ('New servers of an aggregate, such as its availability zone, do not '
           'reach a host whose association is missing, and still reach one '
           'whose association is stale.')
-
 COLUMNS = ('State', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
-
 LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
           State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
           State.UNKNOWN_PROVIDER, State.ABSENT)
 """States of the associations that have a row, in this order."""
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STDERR = 2
 ABANDONED = ('Interrupted; the result of requests in flight is unknown: run '

@@ -19,10 +19,8 @@ from nova_aggregate_mirror.placement import isolation
 
 MAX_FIGURES = 20
 """Maximum number of providers whose inventories are read, per condition."""
-
 MAX_TREE = 4
 """Maximum number of providers of a tree whose inventories are read."""
-
 Document = dict[str, Any]
 Parameters = abc.Sequence[tuple[str, str]]
 Result = TypeVar('Result')

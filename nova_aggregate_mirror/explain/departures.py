@@ -13,14 +13,12 @@ from nova_aggregate_mirror import terminal_tables
 
 FOUND, NO_HOST, NOT_MOVABLE = 'found', 'no_host', 'not_movable'
 """Kinds of departures."""
-
 SIZE = 'size'
 ORDERS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
     SIZE: lambda server: (-server.flavor.memory_mb, -server.flavor.vcpus,
                           server.display_name),
     'name': lambda server: server.display_name}
 """Orders of the moves; the largest server is the hardest to place."""
-
 TABLE = ('Server', 'State', 'Operation', 'Flavor', 'Host, or why none')
 COLUMNS = ('Server', 'ID', 'State', 'Operation', 'Flavor', 'Destination',
            'Reason')

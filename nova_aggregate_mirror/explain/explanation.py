@@ -33,19 +33,14 @@ OPERATIONS = {
     'addresses'}
 """Operations on a server for which nova-scheduler finds a host, to what else
 nova-api, nova-conductor, cinder and neutron may refuse."""
-
 MAX_SERVERS = 10_000
 """Servers of a request for as many as fit; no other asks for as many."""
-
 HOST = '<host>'
 """Placeholder for the host in texts, so that hosts in one state are alike."""
-
 ACCEPTABLE = 'acceptable'
 """Kind of the verdict on a compute node that passes every condition."""
-
 SENTENCE_NAMES, ROW_NAMES = 5, 6
 """Maximum number of names in the sentence, and in a row of the table."""
-
 COLUMNS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do', 'Also')
 TABLE = ('Hosts', 'Reason, and what to do')
 RECORD = ('Time', 'Event', 'Host', 'Result')

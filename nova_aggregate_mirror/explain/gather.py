@@ -43,7 +43,6 @@ from nova_aggregate_mirror.source import database_servers
 
 Facts = reasons.Facts
 Refusal = reasons.Refusal
-
 QUERY = 'query to placement'
 
 

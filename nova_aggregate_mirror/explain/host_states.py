@@ -33,7 +33,6 @@ from nova_aggregate_mirror.source import cells as nova_cells
 
 REQUIRED = 'nova-scheduler', 'nova-conductor'
 """Services without which no server gets a host."""
-
 # Methods that are called or overridden and are not public in nova.
 PARAMETERS = {
     host_manager.HostManager: {

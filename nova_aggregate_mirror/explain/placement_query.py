@@ -7,7 +7,6 @@ import dataclasses
 RESOURCES, REQUIRED, ROOT = 'resources', 'required', 'root_required'
 MEMBER_OF, IN_TREE, SUBTREE = 'member_of', 'in_tree', 'same_subtree'
 LIMIT, POLICY = 'limit', 'group_policy'
-
 _ORDER = (RESOURCES, ROOT, REQUIRED, MEMBER_OF, IN_TREE)
 TRAITS = REQUIRED, ROOT
 

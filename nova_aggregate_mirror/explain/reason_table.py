@@ -43,7 +43,6 @@ REFUSALS = {
                       'its log, and the module %(module)s'),
 }
 """Why a request is refused whatever hosts there are, and the step."""
-
 _SYNC_HOST = '%s --host %s' % (commands.SYNC, HOST)
 _FULL_SEGMENT = ('if the host reaches one, it is full: delete ports, or add a '
                  'subnet to it')
@@ -54,7 +53,6 @@ _COMPARE_AGGREGATES = ('check the aggregates of the host and their metadata '
                        'with "openstack aggregate show"')
 _REPORTS = ('nova-compute reports it if the host has it; check its '
             'configuration')
-
 # In the order of the conditions.
 REASONS = {
     # The request, and the provider of the compute node.

@@ -20,7 +20,6 @@ from nova_aggregate_mirror import source
 
 Condition = placement_query.Condition
 Reason = explanation.Reason
-
 COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 OWNER = 'OWNER_NOVA'

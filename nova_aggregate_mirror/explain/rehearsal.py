@@ -35,19 +35,14 @@ from nova_aggregate_mirror.scheduler import request_spec
 # Of nova's databases and configuration: no plugin is at fault.
 NO_PLUGIN_FAILURES = (
     exceptions.MirrorError, *engines.LIBRARY_ERRORS, cfg.Error)
-
 # A pattern for each host would be compiled for each host.
 _NAME = re.compile(r'([\w.-]+)')
-
 NOVA_FILTERS = 'nova.scheduler.filters'
-
 Origin = placement_query.Origin
 Origins = abc.Mapping[str | frozenset[str], Origin]
 """By condition, as returned by ``_conditions``."""
-
 STEP = ('change the request, or the metadata of the aggregates; see '
         '"openstack aggregate list --long"')
-
 OMITTED = ('Aggregate conditions that did not fit into the query to '
            'placement: %d. Only host filters check them, on the hosts that '
            'placement returns; raise [aggregate_mirror] max_member_of_bytes.')

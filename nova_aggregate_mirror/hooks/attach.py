@@ -23,21 +23,17 @@ from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror import plugins
 
 LOG = logging.getLogger(__name__)
-
 NAMESPACE = 'nova_aggregate_mirror.hooks'
-
 PARAMETERS = {
     'add_host_to_aggregate': ['self', 'context', 'aggregate_id', 'host_name'],
     'remove_host_from_aggregate': ['self', 'context', 'aggregate_id',
                                    'host_name'],
     'delete_aggregate': ['self', 'context', 'aggregate_id'],
 }
-
 # What nova's methods call of its report client. Only these calls are muted: if
 # there was another one, nova and the hook would both write to placement.
 MIRRORING = {'add_host_to_aggregate': 'aggregate_add_host',
              'remove_host_from_aggregate': 'aggregate_remove_host'}
-
 COLUMNS = {
     api_models.Aggregate: ('id', 'uuid', 'name'),
     api_models.AggregateHost: ('host', 'aggregate_id'),
@@ -46,11 +42,9 @@ COLUMNS = {
     api_models.HostMapping: ('host', 'cell_id'),
     main_models.ComputeNode: ('uuid', 'host', 'deleted'),
 }
-
 _NO_OP_CLIENT = types.SimpleNamespace(**dict.fromkeys(
     MIRRORING.values(), lambda *_args, **_kwargs: None))
 """Substitute for nova's report client: its calls do nothing."""
-
 _muted: contextvars.ContextVar[bool] = contextvars.ContextVar(
     'nova_aggregate_mirror_muted', default=False)
 

@@ -27,7 +27,6 @@ from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import host_database
 
 LOG = logging.getLogger(__name__)
-
 REMOVE = 'remove_host_from_aggregate'
 LEFT = 'the agent mirrors its hosts later'
 PATIENTLY = provider_writes.Mode(patience=math.inf)

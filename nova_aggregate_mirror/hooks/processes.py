@@ -26,7 +26,6 @@ from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import host_database
 
 LOG = logging.getLogger(__name__)
-
 REFUSED_PAUSE = 1.0
 """Seconds of back-off after an immediate failure: about the time that the
 agent takes to detect that placement is available again."""

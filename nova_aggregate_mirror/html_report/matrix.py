@@ -11,7 +11,6 @@ from nova_aggregate_mirror import source
 
 Association = associations.Association
 State = associations.State
-
 SYMBOLS = {
     State.IN_SYNC: ('✓', 'in sync', 'in nova and in placement'),
     State.MISSING: ('+', 'missing', 'in nova, not yet in placement'),

@@ -14,7 +14,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import printable
 
 STDOUT = '-'
-
 Write = abc.Callable[[abc.Iterable[str]], None]
 
 

@@ -32,7 +32,6 @@ _NEEDED = (
     ('application_credential_secret', (
         'application_credential_id', 'application_credential_name')),
     ('application_credential_secret', ('application_credential_secret',)))
-
 # The smallest roles. Neutron shows other projects' subnets to admins only.
 ROLES = {'placement': 'service', 'neutron': 'admin'}
 

@@ -26,13 +26,11 @@ from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
 LOG = logging.getLogger(__name__)
-
 _LONGEST = 300  # Characters of an observation in an error.
 # Raised by parsers of a malformed token, catalog or version document, and by
 # keystoneauth if another thread has invalidated the token that it fetched.
 _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
-
 Parties = abc.Callable[[], causes.Party]
 """Returns the party; its options are read only if a request has failed."""
 

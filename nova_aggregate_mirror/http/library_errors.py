@@ -21,7 +21,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import driver_failures
 
 Meaning = type[exceptions.MirrorError]  # What an error means in our tree.
-
 # The first row with the class of the error, or a base class of it, applies.
 _MEANING: tuple[tuple[Meaning, tuple[type[Exception], ...]], ...] = (
     (exceptions.ServiceUnreachable, (
@@ -58,22 +57,17 @@ _MEANING: tuple[tuple[Meaning, tuple[type[Exception], ...]], ...] = (
         sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError)),
     # ValueError: a redirect to an invalid URL, or a body that is logged.
     (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)))
-
 _STATUSES: dict[int, Meaning] = {
     **dict.fromkeys((401, 403), exceptions.NotAuthorized),
     # Only placement's own error message proves that a provider is missing.
     **dict.fromkeys((404, 410), exceptions.MalformedAnswer),
     **dict.fromkeys((408, 409, 425, 429), exceptions.ServiceFailed)}
-
 CLASSES = (*itertools.chain.from_iterable(row[1] for row in _MEANING),)
 """Every class that is translated."""
-
 CATALOG = (ks_exceptions.CatalogException,
            sdk_exceptions.ServiceDisabledException)
 """Classes for what the catalog does not have."""
-
 OFFERED = 3  # Other endpoints that a message names.
-
 # Of errors that are raised above the socket.
 _CAUSES: tuple[tuple[type[Exception], causes.Cause], ...] = (
     (http.client.IncompleteRead, causes.TRUNCATED),

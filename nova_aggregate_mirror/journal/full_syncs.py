@@ -18,7 +18,6 @@ NAME_LENGTH = 255  # Characters of a name, as of the name columns.
 # Characters of the list of removals, which fits a MEDIUMTEXT of MySQL.
 REMOVALS_LENGTH = 10 ** 6
 KEEP = 500  # Entries; older ones are deleted.
-
 _SYNCS = models.syncs.c
 _NEWEST = sa.select(models.syncs).order_by(_SYNCS.id.desc())
 

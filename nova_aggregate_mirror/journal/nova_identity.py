@@ -13,7 +13,6 @@ from nova_aggregate_mirror.journal.db import models
 
 _LEDGER = sa.select(models.ledger)
 _ROW = sa.select(models.dirty.c.id).limit(1)
-
 Names = abc.Callable[[], abc.Mapping[str, str]]
 """A function that reads UUIDs and their display names."""
 

@@ -27,7 +27,6 @@ INTERVAL = 3600.0
 RETRY, LONGEST = 60.0, 600.0
 """Seconds, at first and at most, until a write that failed is tried again: the
 row then shows that the process can use the journal again."""
-
 # Statements are built once, because building takes longer than executing.
 _DIRTY = models.dirty.c
 ONE_ROW = _DIRTY.id == sa.bindparam('row')

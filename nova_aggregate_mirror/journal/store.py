@@ -23,7 +23,6 @@ KEEP_PROCESSES = 7 * 24 * 3600.0
 AHEAD = 3600.0
 """Seconds by which the clock of another host may be ahead: what is later is
 wrong, and would be the latest for ever."""
-
 # Statements are built once, because building takes longer than executing.
 _DIRTY = models.dirty.c
 _UPDATE = sa.update(models.dirty)

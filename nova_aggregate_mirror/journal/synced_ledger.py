@@ -16,7 +16,6 @@ from nova_aggregate_mirror import uuids
 
 FORGET_AFTER = 7 * 24 * 3600
 """Seconds for which an absent UUID stays, so that a late write is owned."""
-
 _ENTRIES = sa.select(models.ledger)
 _UNMARK = sa.update(models.ledger).where(
     ledger.ONE_UUID, models.ledger.c.deleted_at == sa.bindparam('mark')

@@ -35,7 +35,6 @@ LIBRARY_ERRORS = (
     getattr(sa_exc, 'EmulatedDBAPIException', sa_exc.SQLAlchemyError))
 # Also those of a driver that is not installed, and of a socket or file.
 ERRORS = (*LIBRARY_ERRORS, ImportError, OSError)
-
 # Timeout parameters per driver, and their units per second; by default a hung
 # server hangs the caller. Libpq has no read timeout, and its keepalives detect
 # only that the host of a server is gone.
@@ -44,14 +43,12 @@ _LIBPQ = {'connect_timeout': 1, 'tcp_user_timeout': 1000,
           'keepalives_idle': 1, 'keepalives_interval': 1}
 _TIMEOUTS = {'pymysql': _MYSQL, 'mysqldb': _MYSQL,
              'psycopg': _LIBPQ, 'psycopg2': _LIBPQ}
-
 OVERRUN = 1.0  # Seconds that a call's last statement may exceed its deadline.
 HEALTHY_SECONDS = 0.25  # For a transaction in a healthy database.
 PATIENCE = 5.0  # Seconds for a statement of a call, at most.
 # Shares of a statement's limit: when the server ends it, which is before the
 # driver gives up the connection, and when a database counts as silent.
 AT_SERVER, SILENT = 0.9, 0.8
-
 # On Galera, a transaction that begins with a read (1), or with an UPDATE or
 # DELETE (2), which read how many rows match, waits until its node has applied
 # what the cluster committed: a new connection may lead to another node. An
@@ -60,12 +57,10 @@ CAUSAL = 1 | 2
 # MySQL's error after such a wait, or one for a lock; PostgreSQL's for a lock.
 TIMED_OUT, LOCK_TIMEOUT = 1205, '55P03'
 WRITES = 'INSERT', 'UPDATE', 'DELETE'
-
 # When the last request to a database began in this context: earlier ones were
 # answered, and the time between requests was this process's own.
 _LAST_REQUEST = contextvars.ContextVar(
     'aggregate_mirror_database_request', default=-math.inf)
-
 # Values per IN list: every database that nova supports accepts as many.
 CHUNK = 500
 SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)

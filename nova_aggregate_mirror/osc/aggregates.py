@@ -26,7 +26,6 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.source import api
 
 State = associations.State
-
 COLUMNS = ('Name', 'UUID', 'Hosts', 'In Nova', 'In Placement', 'State')
 STATES = (State.MISSING, State.STALE, State.FOREIGN_AGGREGATE, State.DISPUTED,
           State.UNKNOWN, State.NO_NODE, State.PENDING)

@@ -33,10 +33,8 @@ from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror import terminal_tables
 
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
-
 # Hosts converged together: nova-api takes as long to list some nodes as all.
 BATCH = 1000
-
 TIMEOUT = 120.0
 """Seconds per request. Nova-api waits up to 60 seconds for each cell."""
 PLACEMENT = causes.openstack_client(

@@ -31,7 +31,6 @@ from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
-
 MICROVERSION = '1.36'
 # For lists: the first that has member_of, and the fewest links per provider.
 LISTS = '1.3'
@@ -42,7 +41,6 @@ SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 LONGEST = 200  # Characters of a path in an error message.
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
-
 Parse = abc.Callable[[errors.Call, dict[str, Any]], isolation.Result]
 
 

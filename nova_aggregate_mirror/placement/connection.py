@@ -22,7 +22,6 @@ from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
 LOG = logging.getLogger(__name__)
-
 _GROUP = 'placement'
 REDISCOVERY = 5.0
 """Minimum seconds between two reads of the catalog, each of which takes a new

@@ -23,7 +23,6 @@ MOST_SILENT = 3
 """Silent items after which no others are asked about, under one patience."""
 MOST_FAILURES = 3
 """Items in a row that fail before placement itself is checked."""
-
 Item = TypeVar('Item', bound=abc.Hashable)
 Result = TypeVar('Result')
 Function = abc.Callable[[Any], Any]

@@ -16,7 +16,6 @@ FOREIGN_AFTER = 24 * 3600.0
 """Seconds after which an aggregate that vanished from nova is removed from
 providers that are no compute nodes. If an older database had been restored by
 mistake, no service would restore these associations."""
-
 ALWAYS_SAFE = 10
 """Removals that the brake always allows."""
 UNLIMITED = math.inf
@@ -25,7 +24,6 @@ REVIEW = ('list them by a sync with "--prune --dry-run"; if a host is to stay '
           'in its aggregates, correct [api_database] connection or, if that '
           'names nova\'s database, add the host to the aggregates in nova; '
           'only if each removal is right, run a sync with "--prune --force"')
-
 RIVALS = ('if both run nova-compute, the file compute_id of one is a copy: '
           'choose one, move its servers away, stop nova-compute there, and '
           'delete that file; run "openstack compute service delete" for the '

@@ -25,7 +25,6 @@ from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
-
 UNLIMITED = comparison.UNLIMITED
 Mode = provider_writes.Mode
 Outcome = outcome.Outcome
@@ -34,10 +33,8 @@ AGGREGATE, PROVIDER, UNREAD = (
 Request = result.Request
 Result = result.Result
 Subject = outcome.Subject
-
 MANY_NODES = 20
 """Compute nodes of a host that is converged after those with fewer."""
-
 RETRIED = 50
 """Providers that failed before, between two checks of the time."""
 

@@ -15,7 +15,6 @@ RESTART = 'systemctl restart nova-api'
 RELOAD = 'systemctl reload nova-aggregate-mirror-agent'
 STALE = 'unless it was %s since, run "%s" there'
 """Step for a process whose mode is that of its last operation or sync."""
-
 Problem = problems.Problem
 
 

@@ -15,7 +15,6 @@ FOREIGN = 'foreign aggregates of provider'
 """Kind of a provider that may be in sync, but could not be read for them."""
 UNREAD = 'aggregate'
 """Kind of an aggregate whose providers could not be read."""
-
 Errors = abc.Mapping[str, exceptions.MirrorError]
 """What failed, such as providers, to the reason."""
 

@@ -31,16 +31,13 @@ if typing.TYPE_CHECKING:
     from nova_aggregate_mirror.journal import store
 
 LOG = logging.getLogger(__name__)
-
 AGGREGATE, HOST, PROVIDER = outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER
 Change = outcome.Change
 Outcome = outcome.Outcome
 Subject = outcome.Subject
 States = abc.Mapping[str, client.Provider]
-
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
-
 MAX_FUTILE = 3
 """Providers with a conflict that are retried even if no retry succeeds. More
 of them would take most of the time that healthy providers wait."""

@@ -20,7 +20,6 @@ Outcome = outcome.Outcome
 Problem = problems.Problem
 State = associations.State
 Subject = outcome.Subject
-
 NO_PROVIDER = ('if nova-compute has just started on that host, wait a minute; '
                'otherwise restart it, and if the provider is missing a minute '
                'later, see its log')

@@ -24,7 +24,6 @@ from nova_aggregate_mirror import source
 from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
-
 LOOKED_UP = 20
 """Missing providers whose names are looked up: a request each."""
 REPLACE = ('run "openstack resource provider set --name {name} {other}", '
@@ -43,7 +42,6 @@ REBUILT = ('if that is nova\'s placement, correct [placement_database] '
            'database from a backup, or without one restart nova-compute on '
            'each compute host, then run "nova-manage placement '
            'heal_allocations" for the servers; otherwise ')
-
 Context = provider_writes.Context
 Errors = outcome.Errors
 Selection = tuple[frozenset[str], frozenset[str], frozenset[str]]

@@ -11,7 +11,6 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import result
 
 State = associations.State
-
 MOST = 500
 """Lines of a list in the report, and of the removals that an observing agent
 notes; the commands list everything."""

@@ -15,7 +15,6 @@ from nova_aggregate_mirror.source import keyed_aggregates
 
 Metadata = abc.Mapping[str, abc.Mapping[str, str]]
 """Aggregate UUID to its metadata."""
-
 _SCOPE = 'aggregate_instance_extra_specs'
 TENANT = 'filter_tenant_id'
 FLAVOR = 'instance_type'

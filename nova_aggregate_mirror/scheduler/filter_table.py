@@ -86,7 +86,6 @@ FILTERS = (
         SEGMENT_ADDRESSES,
         'Segments of a routed network without free addresses are left out; '
         'see :ref:`segment-addresses`.'))
-
 HOST_FILTERS: abc.Mapping[str, str] = {
     row.name: row.host_filter for row in FILTERS if row.host_filter}
 """Request filters to nova's host filters that check the same rules."""

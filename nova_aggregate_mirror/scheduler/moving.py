@@ -2,12 +2,10 @@
 """What moves or unpins a server, by its state: pure."""
 
 LIVE, COLD, EVACUATION = 'live-migrate', 'migrate', 'evacuate'
-
 STATES = {LIVE: ('active', 'paused'), COLD: ('active', 'stopped'),
           EVACUATION: ('active', 'stopped', 'error')}
 """Move to the ``vm_state`` of the servers that nova-api takes it for:
 ``API.live_migrate``, ``API.resize`` and ``API.evacuate``."""
-
 UNPIN_VERSION = '2.104'
 """The first compute API version that changes a server's zone (nova 34)."""
 _UNPIN = ('openstack --os-compute-api-version %s server unset '

@@ -34,7 +34,6 @@ from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
 
 LOG = logging.getLogger(__name__)
-
 Metadata = constraints.Metadata
 Rule = constraints.Rule
 ServerRequest = constraints.ServerRequest

@@ -15,7 +15,6 @@ from oslo_versionedobjects import exception as object_exception
 from nova_aggregate_mirror.scheduler import constraints
 
 RequestSpec: TypeAlias = objects.RequestSpec
-
 UNREADABLE = (
     # RuntimeError: JSON nested too deeply, or a type that is not implemented.
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError,

@@ -25,11 +25,9 @@ from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror import uuids
 
 T = TypeVar('T')
-
 MICROVERSION = '2.69'
 """The first that names the hosts of a cell that is down (19.0, Stein). From
 2.88 on, nova-api asks each nova-compute for its uptime."""
-
 PARTY = causes.openstack_client(
     'nova-api', 'give the user a role that nova\'s policy allows for '
     'os-aggregates, os-hypervisors and os-services, such as the admin role')

@@ -19,7 +19,6 @@ from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
 CELL0 = '00000000-0000-0000-0000-000000000000'
-
 Nodes = abc.Collection[tuple[str | None, str]]
 """Compute nodes as nova has them, each with its host."""
 Query = abc.Callable[[Any], Any]

@@ -20,7 +20,6 @@ from nova_aggregate_mirror import option_values
 PARTY = causes.database(
     'nova\'s API database', '[api_database] connection',
     'run "nova-manage api_db sync"')
-
 # A URL whose port is not a number is a ValueError of SQLAlchemy.
 ERRORS = (*engines.ERRORS, ValueError)
 

@@ -46,7 +46,6 @@ SYNC_WAIT = sa.text('SHOW GLOBAL VARIABLES LIKE \'wsrep_sync_wait\'')
 NODE_NAMES = sa.select(_NODE.uuid, _NODE.hypervisor_hostname).where(
     _NODE.deleted == 0, _NODE.hypervisor_hostname.is_not(None),
     statements.SPELLED)
-
 # Without the option it finds no node that was mapped before.
 DISCOVER = 'nova-manage cell_v2 discover_hosts --by-service'
 MAP = 'run "%s"' % DISCOVER

@@ -32,14 +32,12 @@ instance_mappings = statements.table(
     'instance_mappings', instance_uuid=sa.String, queued_for_delete=sa.Boolean)
 request_specs = statements.table(
     'request_specs', id=sa.Integer, instance_uuid=sa.String, spec=sa.Text)
-
 _SERVER, _MIGRATION, _GROUP = instances.c, migrations.c, instance_groups.c
 EXISTS = (
     _SERVER.deleted == 0,
     # During a resize to another cell both cells have the server.
     sa.or_(_SERVER.hidden.is_(None), _SERVER.hidden == sa.false()))
 """Condition for a server that is not deleted."""
-
 _GROUPS_NAMED = sa.select(_GROUP.uuid, _GROUP.name).where(
     _GROUP.name == sa.bindparam('name'))
 _SERVERS_NAMED = sa.select(

@@ -23,7 +23,6 @@ _CHANGED = sa.func.coalesce(_METADATA.updated_at, _METADATA.created_at)
 _DATED_VALUES = sa.select(_METADATA.aggregate_id, _METADATA.key,
                           _METADATA.value, _CHANGED.label('changed_at'))
 _EXTRA_SPECS = sa.select(flavor_extra_specs.c.key)
-
 _OTHER = statements.aggregate_hosts.alias()
 _PAIRS = sa.select(
     _MEMBER.aggregate_id, _OTHER.c.aggregate_id.label('other_id'),

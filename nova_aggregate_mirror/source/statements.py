@@ -28,7 +28,6 @@ cell_mappings = table('cell_mappings', id=sa.Integer, uuid=sa.String,
                       name=sa.String, database_connection=sa.Text)
 compute_nodes = table('compute_nodes', uuid=sa.String, host=sa.String,
                       hypervisor_hostname=sa.String, deleted=sa.Integer)
-
 # Statements are built once, because building takes longer than executing.
 AGGREGATE, MEMBER = aggregates.c, aggregate_hosts.c
 METADATA = aggregate_metadata.c

@@ -24,21 +24,16 @@ from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
 T = TypeVar('T')
-
 # Attempts at a transaction, and at a migration, in which each table can meet a
 # conflict. The random pauses grow, and add up to about two seconds.
 ATTEMPTS = 20
 PAUSE = 0.02
-
 # Of the agent and the commands, which go on with rows that are not locked.
 LIMITS = engines.Limits(longest_lock_wait=1.0)
-
 # MySQL's errors of a row, and of a table, that another session changes.
 CHANGED = 1020, 1684
-
 JOURNAL = 'the journal'
 PARTY = causes.database(JOURNAL, models.OPTION, models.SYNC)
-
 _KINDS: dict[type[Exception], type[exceptions.JournalUnavailable]] = {
     engines.LostLock: exceptions.JournalLocked,
     engines.NotAsked: exceptions.JournalNotAsked}

@@ -20,7 +20,6 @@ from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
 metadata = sa.MetaData()
-
 # TEXT of MySQL holds 64 KB, the UUIDs of only 1700 ironic nodes.
 LongText = sa.Text().with_variant(
     mysql.MEDIUMTEXT(), 'mysql').with_variant(mysql.MEDIUMTEXT(), 'mariadb')
@@ -42,7 +41,6 @@ dirty = sa.Table(
     sa.Column('mirrored_at', Time))
 """One row per add-host or remove-host; see ``journal.Row``. Commas separate
 the nodes; times are in seconds since the epoch, and for display only."""
-
 ledger = sa.Table(
     'ledger', metadata, sa.Column('aggregate_uuid', Uuid, primary_key=True),
     *_required(created_at=Time),
@@ -52,23 +50,19 @@ ledger = sa.Table(
 ``deleted_at`` marks a UUID that a user deleted. ``absent_since`` is the time
 of the first full sync in the current uninterrupted absence from nova.
 """
-
 cells = sa.Table(
     'cells', metadata, sa.Column('cell_uuid', Uuid, primary_key=True))
 """The cells, except cell0, of the nova that the journal belongs to."""
-
 lease = sa.Table(
     'lease', metadata, sa.Column('name', sa.String(64), primary_key=True),
     *_required(holder=Name, renewals=sa.BigInteger(), seconds=Time, host=Name,
                taken_at=Time))
 """The leases of agents, see ``lease``, and what ``binding.lock`` locks."""
-
 processes = sa.Table(
     'processes', metadata, sa.Column('id', Uuid, primary_key=True),
     *_required(host=Name, version=sa.String(64), mode=sa.String(16),
                seen_at=Time))
 """Nova-api processes with the hook, for display: see ``rows.Presence``."""
-
 syncs = sa.Table(
     'syncs', metadata,
     sa.Column('id', RowId, primary_key=True, autoincrement=True),
@@ -78,11 +72,9 @@ syncs = sa.Table(
                mode=sa.String(16), reason=Text, removals=LongText),
     sqlite_autoincrement=True)
 """The history of full syncs, newest last; see ``full_syncs.Entry``."""
-
 VERSIONS = ('0001',)
 """Every migration, oldest first; nova-api does not load alembic for them."""
 HEAD = VERSIONS[-1]
-
 # Alembic's table: a database has one, for all programs that use it.
 STAMP = 'alembic_version'
 OWN = {STAMP, *metadata.tables}
