@@ -9,6 +9,8 @@ import time
 from oslo_utils import uuidutils
 import testtools
 
+from nova_aggregate_mirror.journal.db import existing
+from tests import databases
 from tests import fixtures
 from tests.functional import test_sync_command
 from tests import patience
@@ -37,13 +39,18 @@ NEVER_MIRRORED: dict[str, Fault] = {
     'conflict for ever': lambda placement: placement.conflict()}
 
 
-class OutageTest(testtools.TestCase):
+class MirroredOutageTest(testtools.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
         self.placement = self.cloud.placement
         self.count = 0
+        self.useFixture(fixtures.MirroredNova())
+        # Each call meets the fault, without a back-off after the last call.
+        self.cloud.nova.conf.config(inline_backoff=0.0,
+                                    group='aggregate_mirror')
+        self.foreign: list[str] = []
 
     def _add(self, fault: Fault) -> fixtures.Outcome:
         """Add a new host to a new aggregate during a fault."""
@@ -70,16 +77,6 @@ class OutageTest(testtools.TestCase):
                     else self.cloud.add_host)(aggregate, host)
         finally:
             self.placement.recover()
-
-
-class MirroredOutageTest(OutageTest):
-    def setUp(self) -> None:
-        super().setUp()
-        self.useFixture(fixtures.MirroredNova())
-        # Each call meets the fault, without a back-off after the last call.
-        self.cloud.nova.conf.config(inline_backoff=0.0,
-                                    group='aggregate_mirror')
-        self.foreign: list[str] = []
 
     def _sync(self) -> None:
         self.cloud.sync()
@@ -113,7 +110,7 @@ class MirroredOutageTest(OutageTest):
     def _delete(self, fault: Fault) -> tuple[int, bool, int]:
         """Delete an aggregate that has a foreign provider, during a fault.
 
-        :returns: the same as ``_seen``
+        :returns: status, whether the notification was sent, and warnings
         """
         self.count += 1
         aggregate = self.cloud.create_aggregate('aggregate%d' % self.count)
@@ -154,6 +151,26 @@ class MirroredOutageTest(OutageTest):
                                  warnings=1), observed)
             self.assertIn(text, self.cloud.warnings()[0])
 
+    def test_journal_of_another_nova(self) -> None:
+        """It is neither used nor fed; calls are mirrored without it."""
+        journal = fixtures.Agent().journal
+        journal.ledger.remember([uuidutils.generate_uuid()])
+        before = journal.ledger.entries()
+        databases.execute(
+            'sqlite:///%s' % existing.sqlite_file(fixtures.CONF),
+            'INSERT INTO cells (cell_uuid) VALUES (\'theirs\')')
+        for act, member in (self._add, True), (self._remove, False):
+            observed = act(lambda placement: None)
+            self.assertEqual((200, member, True, 1), (
+                observed.status, observed.member, observed.mirrored,
+                observed.warnings))
+            self.assertIn('the journal belongs to another nova, with the '
+                          'cells theirs; ', self.cloud.warnings()[0])
+        self.assertEqual((200, True, 1), self._delete(lambda placement: None))
+        self.assertEqual(set(), self.placement.aggregates(*self.foreign))
+        self.assertEqual(
+            ([], before), (journal.rows.all(), journal.ledger.entries()))
+
     def test_a_call_is_bounded_when_placement_hangs_or_trickles(self) -> None:
         """A user waits ``inline_timeout`` at most, also for a deletion."""
         # A busy machine needs some of it for the databases.
@@ -162,20 +179,14 @@ class MirroredOutageTest(OutageTest):
         for fault in (lambda placement: placement.hang(),
                       lambda placement: placement.hang(('PUT',)),
                       lambda placement: placement.trickle()):
-            for act in self._add, self._remove, self._delete:
-                start = time.monotonic()
-                self.assertEqual((200, True, 1), self._seen(act(fault)))
-                # The faults themselves last much longer.
-                self.assertLess(time.monotonic() - start,
-                                placement_service.FOR_EVER / 3)
+            start = time.monotonic()
+            self.assertEqual([200] * 3, [
+                self._add(fault).status, self._remove(fault).status,
+                self._delete(fault)[0]])
+            # The faults themselves last much longer.
+            self.assertLess(time.monotonic() - start,
+                            placement_service.FOR_EVER / 3)
         self._sync()
-
-    @staticmethod
-    def _seen(outcome: fixtures.Outcome | tuple[int, bool, int]
-              ) -> tuple[int, bool, int]:
-        if isinstance(outcome, tuple):
-            return outcome
-        return outcome.status, outcome.ended, outcome.warnings
 
 
 class WithoutPruneTest(test_sync_command.SyncTest):

@@ -37,13 +37,10 @@ class RequestCountTest(testtools.TestCase):
         self.aggregate = self.cloud.create_aggregate('aggregate', 'east')
         self.hosts = [self.cloud.create_host('host%d' % nodes, nodes)
                       for nodes in (1, 3)]
-
-    def _mirrored(self) -> None:
-        """Install the hooks, and do version discovery in advance."""
         self.useFixture(fixtures.MirroredNova())
-        host = self.cloud.create_host('first')
-        self.cloud.add_host(self.aggregate, host)
-        self.cloud.remove_host(self.aggregate, host)
+        # The first call of a process also reads the versions.
+        self.cloud.add_host(self.aggregate, self.hosts[0])
+        self.cloud.remove_host(self.aggregate, self.hosts[0])
         self.cloud.placement.requests.clear()
 
     def _requests(self) -> dict[str, int]:
@@ -52,38 +49,23 @@ class RequestCountTest(testtools.TestCase):
         self.cloud.placement.requests.clear()
         return dict(collections.Counter(methods))
 
-    def test_stock_add_and_remove_host(self) -> None:
-        """Nova first looks up the provider by name."""
-        self.useFixture(fixtures.StockNova())
-        self.cloud.add_host(self.aggregate, self.hosts[0])
-        # An additional GET for the versions, once per process.
-        self.assertEqual({'GET': 3, 'PUT': 1}, self._requests())
-        self.cloud.remove_host(self.aggregate, self.hosts[0])
-        self.assertEqual({'GET': 2, 'PUT': 1}, self._requests())
-
     def test_mirrored_add_and_remove_host(self) -> None:
-        """A GET and a PUT per compute node."""
-        self._mirrored()
-        for host in self.hosts:
-            expected = {'GET': len(host.nodes), 'PUT': len(host.nodes)}
-            self.cloud.add_host(self.aggregate, host)
-            self.assertEqual(expected, self._requests())
-            self.cloud.remove_host(self.aggregate, host)
-            self.assertEqual(expected, self._requests())
+        """A GET and a PUT per compute node.
 
-    def test_mirrored_call_that_nova_refuses(self) -> None:
-        """Two GETs per compute node; no generation changes."""
-        self._mirrored()
+        Two GETs, and no new generation, if nova refuses.
+        """
         for host in self.hosts:
-            self.cloud.add_host(self.aggregate, host)
-            self._requests()
-            self.assertEqual(
-                409, self.cloud.add_host(self.aggregate, host).status)
-            self.assertEqual({'GET': 2 * len(host.nodes)}, self._requests())
+            count = len(host.nodes)
+            for act, status, expected in (
+                    (self.cloud.add_host, 200, {'GET': count, 'PUT': count}),
+                    (self.cloud.add_host, 409, {'GET': 2 * count}),
+                    (self.cloud.remove_host, 200,
+                     {'GET': count, 'PUT': count})):
+                self.assertEqual(status, act(self.aggregate, host).status)
+                self.assertEqual(expected, self._requests())
 
     def test_mirrored_delete_of_an_aggregate_that_some_have(self) -> None:
         """A GET finds its providers; each of them takes two requests."""
-        self._mirrored()
         for node in self.hosts[1].nodes:
             self.cloud.placement.set_aggregates(node, [self.aggregate.uuid])
         self.cloud.delete_aggregate(self.aggregate)
@@ -92,7 +74,6 @@ class RequestCountTest(testtools.TestCase):
 
     def test_mirrored_create_rename_and_metadata(self) -> None:
         """Operations that do not affect placement cost no request."""
-        self._mirrored()
         path = '/os-aggregates/%d' % self.aggregate.id
         self.cloud.create_aggregate('another', 'west')
         for method, where, body in (
@@ -104,37 +85,19 @@ class RequestCountTest(testtools.TestCase):
             self.assertEqual(200, response.status_code)
         self.assertEqual({}, self._requests())
 
-
-class TestMirroringPage(testtools.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
-        self.useFixture(fixtures.MirroredNova())
-        aggregate = self.cloud.create_aggregate('rack-7', 'east')
+    def test_samples_of_the_page(self) -> None:
+        """These requests are sent, with these headers and body lengths."""
         gone = self.cloud.create_aggregate('gone', 'east')
-        host = self.cloud.create_host('compute-12')
-        # The first call of a process also reads the versions.
-        self.cloud.add_host(aggregate, host)
-        self.cloud.remove_host(aggregate, host)
-        self.cloud.placement.requests.clear()
-        self.cloud.add_host(aggregate, host)
+        self.cloud.add_host(self.aggregate, self.hosts[0])
         self.cloud.delete_aggregate(gone)
-        self.sent = self.cloud.placement.requests
-
-    def test_requests(self):
-        """The same requests are sent, in this order."""
-        self.assertEqual(
-            [(sent.method, UUID.sub('UUID', sent.path)) for sent in self.sent],
-            [(method, UUID.sub('UUID', path))
-             for method, path, _headers, _body in samples()])
-
-    def test_headers_and_bodies(self):
-        """They have the headers and the body length of the sample."""
-        for sent, sample in zip(self.sent, samples(), strict=True):
+        requests = self.cloud.placement.requests
+        for sent, sample in zip(requests, samples(), strict=True):
+            method, path, headers, body = sample
+            self.assertEqual(
+                (method, UUID.sub('UUID', path)),
+                (sent.method, UUID.sub('UUID', sent.path)))
             received = {name.lower(): value
                         for name, value in sent.headers.items()}
-            _method, _path, headers, body = sample
             for name, value in headers.items():
                 if name != 'X-Openstack-Request-Id':
                     self.assertEqual(value, received[name.lower()])
