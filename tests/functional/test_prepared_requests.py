@@ -103,18 +103,13 @@ class PreparedRequestsTest(explaining.ExplainingTest):
 
     def assert_prepared(self, action, operation, unstored=frozenset(),
                         **changes):
-        """Compare the fields of both requests; return nova's.
+        """Let an action fail; compare nova's request with both of ours.
 
-        It is the newest operation that failed, with its arguments where nova
-        keeps them.
+        Without the operation, it is the newest that failed, with its
+        arguments where nova keeps them.
+
+        :returns: nova's request
         """
-        spec = self.assert_newest(action, operation, unstored)
-        prepared = self.of_server(self.server, operation, **changes).spec
-        self.assert_equal(spec, prepared, operation, unstored)
-        return spec
-
-    def assert_newest(self, action, operation, unstored=frozenset()):
-        """Let an action fail; compare nova's request with the chosen one."""
         spec = self.conductors(action)
 
         def compare():
@@ -125,7 +120,14 @@ class PreparedRequestsTest(explaining.ExplainingTest):
             self.assert_equal(spec, chosen.spec, operation, unstored)
 
         self._wait_for_assert(compare, max_retries=cloud.PATIENCE)
+        prepared = self.of_server(self.server, operation, **changes).spec
+        self.assert_equal(spec, prepared, operation, unstored)
         return spec
+
+    def another_image(self, **properties):
+        return self.glance.create(self.context, {
+            'name': 'other', 'properties': properties, 'status': 'active',
+            'min_ram': 0, 'min_disk': 0})
 
     def assert_equal(self, spec, prepared, operation, unstored=frozenset()):
         for name in objects.RequestSpec.fields.keys() - {'id', *unstored}:
@@ -160,14 +162,19 @@ class TestOperations(PreparedRequestsTest):
         self.assertEqual([other], [
             port.port_id for port in prepared.requested_networks])
 
-    def test_cold_migration(self):
-        self.assert_prepared({'migrate': None}, 'migrate')
+    def test_moves(self):
+        """A driver such as that of vCenter adds a trait to the provider.
 
-    def test_cold_migration_within_the_host(self):
-        """As of vCenter, whose driver adds a trait to the provider."""
+        Its servers may stay on their host.
+        """
+        self.assert_prepared({'os-migrateLive': {
+            'host': None, 'block_migration': 'auto'}}, 'live-migrate')
+        self.assert_prepared({'migrate': None}, 'migrate')
         self.set_trait('first', 'COMPUTE_SAME_HOST_COLD_MIGRATE')
         self.assertEqual([], self.assert_prepared(
             {'migrate': None}, 'migrate').ignore_hosts)
+        self.admin_api.put_service_force_down(self.service('first'), True)
+        self.assert_prepared({'evacuate': {}}, 'evacuate')
 
     def test_resize(self):
         """The new flavor requests PCI devices and a NUMA topology."""
@@ -179,16 +186,8 @@ class TestOperations(PreparedRequestsTest):
                 {'resize': {'flavorRef': large}}, 'resize', flavor=large)
             self.assertEqual(2, len(spec.requested_resources))
 
-    def test_live_migration(self):
-        self.assert_prepared({'os-migrateLive': {
-            'host': None, 'block_migration': 'auto'}}, 'live-migrate')
-
-    def test_evacuation(self):
-        self.admin_api.put_service_force_down(self.service('first'), True)
-        self.assert_prepared({'evacuate': {}}, 'evacuate')
-
     def test_unshelve(self):
-        """In its zone, and in another."""
+        """In its zone, in another, and in one that nova-api refuses."""
         self._shelve_server(self.server, 'SHELVED_OFFLOADED')
         self.assert_prepared({'unshelve': None}, 'unshelve')
         self.assert_prepared({'unshelve': {'availability_zone': OTHER}},
@@ -197,22 +196,20 @@ class TestOperations(PreparedRequestsTest):
             port.pop('resource_request', None)
         note, = self.of_server(self.server, 'unshelve').notes
         self.assertIn('Nova does not store a host that was named', note)
+        error = self.assertRaises(
+            exceptions.UnknownName, self.of_server, self.server, 'unshelve',
+            zone='typo')
+        self.assertIn('no availability zone typo', str(error))
 
     def test_rebuild(self):
         # From 2.100 on the answer has hints, which nova 31 and 32 refuse.
         self.admin_api.microversion = '2.93'
-        image = self.glance.create(self.context, {
-            'name': 'other', 'properties': {'hw_machine_type': 'q35'},
-            'status': 'active', 'min_ram': 0, 'min_disk': 0})
+        image = self.another_image(hw_machine_type='q35')
         self.assert_prepared({'rebuild': {'imageRef': image['id']}},
                              'rebuild', image=image)
 
-
-class TestRefusals(PreparedRequestsTest):
-    """What nova refuses while it builds the request is its answer."""
-
     def test_host_without_a_compute_node(self):
-        """Nova-api looks for it before a cold migration."""
+        """What nova-api answers to a cold migration is our answer."""
         self.execute('cell1', "UPDATE compute_nodes SET deleted = id "
                      "WHERE host = 'first'")
         for kind, refused in (
@@ -224,37 +221,37 @@ class TestRefusals(PreparedRequestsTest):
             self.assertIn('Compute host first could not be found.',
                           str(self.assertRaises(kind, refused)))
 
-    def test_zone_that_does_not_exist(self):
-        """Nova-api refuses to unshelve to it."""
-        self._shelve_server(self.server, 'SHELVED_OFFLOADED')
-        error = self.assertRaises(
-            exceptions.UnknownName, self.of_server, self.server, 'unshelve',
-            zone='typo')
-        self.assertIn('no availability zone typo', str(error))
-
 
 class TestNewestOperation(PreparedRequestsTest):
     """Without an operation, the newest that failed is explained."""
 
-    def setUp(self):
-        super().setUp()
-        self.large = self._create_flavor(name='m1.larger', memory_mb=256)
+    def test_resize(self):
+        """A reboot after it schedules nothing and does not count.
 
-    def test_actions_that_schedule_nothing(self):
-        """They do not count."""
-        self.assert_newest({'resize': {'flavorRef': self.large}}, 'resize')
+        A flavor that is gone has to be given.
+        """
+        large = self._create_flavor(name='m1.larger', memory_mb=256)
+        self.assert_prepared(
+            {'resize': {'flavorRef': large}}, 'resize', flavor=large)
         self.admin_api.post_server_action(
             self.server['id'], {'reboot': {'type': 'HARD'}})
         self.become(self.server)
         self.assertEqual('resize', self.of_server(self.server).operation)
+        self.admin_api.api_delete('/flavors/' + large)
+        error = self.assertRaises(
+            exceptions.UnknownName, self.of_server, self.server)
+        self.assertIn('--for resize FLAVOR', str(error))
 
     def test_evacuation_to_a_host(self):
         """Nova stores its name, for this operation only."""
         self.admin_api.put_service_force_down(self.service('first'), True)
         self.admin_api.microversion = '2.95'
-        self.assert_newest({'evacuate': {'host': 'second'}}, 'evacuate')
-        destination = self.of_server(self.server).spec.requested_destination
-        self.assertEqual('second', destination.host)
+        spec = self.conductors({'evacuate': {'host': 'second'}})
+        self._wait_for_assert(
+            lambda: self.assert_equal(
+                spec, self.of_server(self.server).spec, 'evacuate'),
+            max_retries=cloud.PATIENCE)
+        self.assertEqual('second', spec.requested_destination.host)
         self.execute('cell1', "UPDATE compute_nodes SET deleted = id "
                      "WHERE host = 'second'")
         error = self.assertRaises(
@@ -263,10 +260,9 @@ class TestNewestOperation(PreparedRequestsTest):
 
     def test_rebuild_that_failed_on_its_host(self):
         """Nova-scheduler has accepted the image, or was not asked."""
-        image = self.glance.create(self.context, {
-            'name': 'other', 'properties': {}, 'status': 'active',
-            'min_ram': 0, 'min_disk': 0})
-        self.assert_newest({'rebuild': {'imageRef': image['id']}}, 'rebuild')
+        image = self.another_image()
+        self.assert_prepared({'rebuild': {'imageRef': image['id']}},
+                             'rebuild', image=image)
         self.assertEqual('', self.of_server(self.server).stays)
         self.execute('cell1', "UPDATE instances SET image_ref = '%s'"
                      % image['id'])
@@ -275,7 +271,7 @@ class TestNewestOperation(PreparedRequestsTest):
 
     def test_move_that_another_host_took(self):
         """Nova's action keeps its error; the server has moved."""
-        self.assert_newest({'os-migrateLive': {
+        self.assert_prepared({'os-migrateLive': {
             'host': None, 'block_migration': 'auto'}}, 'live-migrate')
         with nova_context.target_cell(
                 self.context, self.cell_mappings['cell1']) as target:
@@ -288,17 +284,9 @@ class TestNewestOperation(PreparedRequestsTest):
 
     def test_server_that_is_shelved_since(self):
         """It is on no host that it could leave."""
-        self.assert_newest({'migrate': None}, 'migrate')
+        self.assert_prepared({'migrate': None}, 'migrate')
         self._shelve_server(self.server, 'SHELVED_OFFLOADED')
         self.assertEqual('unshelve', self.of_server(self.server).operation)
-
-    def test_flavor_that_is_gone(self):
-        """The flavor has to be given."""
-        self.assert_newest({'resize': {'flavorRef': self.large}}, 'resize')
-        self.admin_api.api_delete('/flavors/' + self.large)
-        error = self.assertRaises(
-            exceptions.UnknownName, self.of_server, self.server)
-        self.assertIn('--for resize FLAVOR', str(error))
 
     def test_nothing_failed(self):
         """The operation is chosen by the state of the server."""
