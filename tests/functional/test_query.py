@@ -157,12 +157,3 @@ class TestLimits(QueryTest):
         self.assertEqual(({'host0'}, frozenset(worlds.HOSTS)),
                          self.candidates_and_right())
 
-    def test_sharing_provider(self):
-        """A sharing provider must also be in the aggregate."""
-        self.create('host0', VCPU=8, MEMORY_MB=1024)
-        self.create('storage', 'MISC_SHARES_VIA_AGGREGATE', DISK_GB=100)
-        self.set_aggregates('host0', [uuids.fast, uuids.sharing])
-        self.set_aggregates('storage', [uuids.sharing])
-        self.assertEqual((frozenset(), {'host0'}), self.candidates_and_right())
-        self.set_aggregates('storage', [uuids.sharing, uuids.fast])
-        self.assertEqual(({'host0'}, {'host0'}), self.candidates_and_right())

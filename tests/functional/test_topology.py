@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts with several nodes, with none, or with changing providers."""
+"""Hosts with several nodes, with none, or without a provider."""
 
 import dataclasses
 
@@ -57,38 +57,7 @@ class TestNodes(TopologyTest):
                 self.cloud.delete_service(host),
                 self.cloud.delete_aggregate(aggregate)]
 
-    def test_compute_node_appears_later(self) -> None:
-        """A full sync mirrors it, and nova can remove the host again."""
-        host = self.cloud.create_host('late', nodes=0)
-        self.cloud.add_host(self.aggregate, host)
-        host = dataclasses.replace(host, nodes=(
-            self.cloud.nova.create_node(host.name, 0, 'cell1'),))
-        self.cloud.create_providers(host)
-        self.assertEqual(1, len(self.cloud.drift()))
-        self.cloud.sync()
-        self.assertEqual([], self.cloud.drift())
-        self.assertEqual(REMOVED, self.cloud.remove_host(self.aggregate, host))
-        self.cloud.add_host(self.aggregate, host)
-        self.assertEqual(204, self.cloud.delete_service(host))
-        self.assertEqual(200, self.cloud.delete_aggregate(self.aggregate))
-
-
 class TestProvider(TopologyTest):
-    """Providers and aggregates that are deleted and recreated."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.host = self.cloud.create_host('host')
-        [self.node] = self.host.nodes
-
-    def test_recreated_provider_is_cured_by_any_call(self) -> None:
-        """Even a call that nova refuses repairs its host."""
-        self.cloud.add_host(self.aggregate, self.host)
-        self.cloud.placement.delete_provider(self.node)
-        self.cloud.create_providers(self.host)
-        self.assertEqual(
-            dataclasses.replace(ADDED, status=409, ended=False),
-            self.cloud.add_host(self.aggregate, self.host))
 
     def test_provider_of_a_later_day_is_added_by_sync(self) -> None:
         """A node without a provider is pending, and a warning names it."""
@@ -105,12 +74,13 @@ class TestProvider(TopologyTest):
 
     def test_service_in_an_aggregate_is_deleted(self) -> None:
         """The orphaned provider loses all aggregates of nova."""
-        self.cloud.add_host(self.aggregate, self.host)
+        host = self.cloud.create_host('host')
+        self.cloud.add_host(self.aggregate, host)
         self.cloud.placement.refuse()
-        self.assertEqual(204, self.cloud.delete_service(self.host))
+        self.assertEqual(204, self.cloud.delete_service(host))
         self.assertEqual(1, len(self.cloud.warnings()))
         self.assertEqual({}, self.cloud.nova.nodes())
         self.cloud.placement.recover()
         self.cloud.sync()
         self.assertEqual(frozenset(),
-                         self.cloud.placement.aggregates(self.node))
+                         self.cloud.placement.aggregates(*host.nodes))
