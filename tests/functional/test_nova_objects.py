@@ -27,52 +27,28 @@ def command():
         host_states.HostManager()
 sys.exit(program.run('explain', command))
 """
+OPTION = '[api_database] or [database] connection'
 
 
 class TestConnections(testtools.TestCase):
-
-    def setUp(self) -> None:
-        super().setUp()
-        url = databases.create(self, 'mysql')
-        self.url = sa.engine.make_url(url).set(
-            username='nova', password=PASSWORD)
-        self.user = "'nova_%s'@'127.0.0.1'" % self.url.database[-8:]
-        self.admin = databases.find('mysql')
-        self.url = self.url.set(username='nova_' + self.url.database[-8:])
-        self.execute(
-            "CREATE USER %s IDENTIFIED BY '%s'" % (self.user, PASSWORD),
-            'GRANT ALL ON %s.* TO %s' % (self.url.database, self.user))
-        self.addCleanup(self.execute, 'DROP USER ' + self.user)
-
-    def execute(self, *statements: str) -> None:
-        databases.execute(self.admin, *statements)
-
-    def assert_printed(self, text: str, url: sa.engine.URL) -> None:
-        """Assert what a command prints: one line, and no traceback."""
-        process = subprocess.run(
-            [sys.executable, '-c', SCRIPT,
-             url.render_as_string(hide_password=False)],
-            capture_output=True, text=True, check=False)
-        self.assertEqual(
-            (255, 'explain: a database of nova %s\n' % text),
-            (process.returncode, process.stderr))
+    """Printed is one line, and no traceback."""
 
     def test_refusals(self) -> None:
-        """Each has its step, which is followed, and then the next one."""
-        option = '[api_database] or [database] connection'
-        self.assert_printed('refused the user or the password: correct user '
-                            'and password in %s; if they are right, let '
-                            'that user connect from this host' % option,
-                            self.url.set(password='x' + PASSWORD))
-        limit = 'ALTER USER %s WITH MAX_USER_CONNECTIONS %d'
-        self.execute(limit % (self.user, 1))
-        self.addCleanup(sa.create_engine(self.url).connect().close)
-        self.assert_printed('refused the user, whose max_user_connections is '
-                            'used up: on the database server, raise that '
-                            'limit of the user in ' + option, self.url)
-        self.execute(limit % (self.user, 2))
-        self.assert_printed(
-            'lacks the table %s.cell_mappings: correct the name of the '
-            'database in %s; if it is right, run "nova-manage api_db sync" '
-            'and "nova-manage db sync"' % (self.url.database, option),
-            self.url)
+        """Each has the step of its cause, for the options of both."""
+        url = sa.engine.make_url(databases.create(self, 'mysql'))
+        wrong = url.set(username='nobody', password=PASSWORD)
+        for address, text in (
+                (wrong, 'refused the user or the password: correct user and '
+                 'password in %s; if they are right, let that user connect '
+                 'from this host' % OPTION),
+                (url, 'lacks the table %s.cell_mappings: correct the name of '
+                 'the database in %s; if it is right, run "nova-manage '
+                 'api_db sync" and "nova-manage db sync"' % (
+                     url.database, OPTION))):
+            process = subprocess.run(
+                [sys.executable, '-c', SCRIPT,
+                 address.render_as_string(hide_password=False)],
+                capture_output=True, text=True, check=False)
+            self.assertEqual(
+                (255, 'explain: a database of nova %s\n' % text),
+                (process.returncode, process.stderr))
