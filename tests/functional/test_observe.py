@@ -12,7 +12,6 @@ from nova_aggregate_mirror.checks import journal as checks_of_journal
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.reconcile import modes
-from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.functional import test_sync_command
@@ -25,7 +24,7 @@ HOST = socket.gethostname()
 NOVA = 'Nova-api on %s had mode ' % HOST
 
 
-class ModesTest(test_sync_command.SyncTest):
+class TestModes(test_sync_command.SyncTest):
     """Nova-api and an agent, each with the mode of its last start."""
 
     def setUp(self) -> None:
@@ -45,11 +44,6 @@ class ModesTest(test_sync_command.SyncTest):
         CONF.set_override('mode', mode, 'aggregate_mirror')
         self.agent = fixtures.Agent()
 
-    def work(self) -> result.Result:
-        """Drain and sync; return the outcome."""
-        self.agent.drain()
-        return self.agent.sync()
-
     def add_in_vain(self) -> None:
         """Add the next host to the zone while placement is down."""
         self.placement.refuse()
@@ -62,25 +56,26 @@ class ModesTest(test_sync_command.SyncTest):
         self.start_nova('observe')
         self.start_agent('observe')
         self.cloud.add_host(self.gone, self.hosts[0])
-        self.work()
+        self.agent.sync()
         self.cloud.remove_host(self.gone, self.hosts[0])
         self.placement.set_aggregates(self.hosts[0].nodes[0], [self.gone.uuid])
         self.assertEqual(200, self.cloud.delete_aggregate(self.gone))
         self.add_in_vain()
-        del self.placement.requests[:]
         self.assert_observed(2)
         self.assertFalse(self.journal.ledger.entries()[self.gone.uuid].deleted)
 
     def assert_observed(self, differences: int) -> None:
         """Assert that the agent finds all differences and changes nothing."""
         del self.placement.requests[:]
-        self.assertEqual(differences, len(self.work().drift))
+        self.agent.drain()
+        self.assertEqual(differences, len(self.agent.sync().drift))
         self.assertEqual({'GET'}, {
             request.method for request in self.placement.requests})
         self.assertEqual(differences, len(self.cloud.drift()))
 
     def assert_mirrored(self) -> None:
-        self.work()
+        self.agent.drain()
+        self.agent.sync()
         self.assertEqual(([], []), (
             self.cloud.drift(), self.journal.rows.all()))
 
@@ -91,35 +86,30 @@ class ModesTest(test_sync_command.SyncTest):
         :param expected: code, text and command of each finding
         :param log: texts in the last line of the agent
         """
-        findings = checks_of_journal.agreement(
+        findings = [finding for finding in checks_of_journal.agreement(
             types.SimpleNamespace(conf=CONF, journal=self.journal))
-        found = [finding for finding in findings
-                 if finding.code is not SUCCESS]
-        lines = collect.read_journal(
-            CONF, database.DatabaseSource()).disagreements
-        self.assertEqual(len(expected), len(found), found)
-        self.assertEqual(len(expected), len(lines), lines)
-        for (code, text, command), finding, problem in zip(
-                expected, found, lines):
-            self.assertEqual((code, problem), (finding.code, finding.problem))
-            self.assertIn(text, problem.text)
-            self.assertIn('"%s"' % command, problem.step)
+            if finding.code is not SUCCESS]
+        self.assertEqual(
+            [finding.problem for finding in findings],
+            [*collect.read_journal(
+                CONF, database.DatabaseSource()).disagreements])
+        for (code, text, command), finding in zip(
+                expected, findings, strict=True):
+            self.assertEqual(code, finding.code)
+            self.assertIn(text, finding.problem.text)
+            self.assertIn('"%s"' % command, finding.problem.step)
         for text in log:
             self.assertIn(text, [
                 line for line in self.messages.output.splitlines()
                 if 'The modes do not agree' in line][-1])
 
-
-class TestSwitch(ModesTest):
-
-    def test_nova_api_first(self) -> None:
+    def test_nova_api_that_mirrors_first(self) -> None:
         """What it cannot mirror waits for the agent."""
         self.observe()
         self.start_nova('mirror')
         self.add_in_vain()
         self.assert_observed(3)
         self.assertEqual(1, len(self.journal.rows.all()))
-        self.assertEqual(1.0, self.agent.figure('journal_pending_rows'))
         self.assert_disagreement(
             (WARNING, 'The agent on %s had mode observe in its last sync, on '
              % HOST, RELOAD),
@@ -130,7 +120,7 @@ class TestSwitch(ModesTest):
         self.assert_mirrored()
         self.assert_disagreement()
 
-    def test_agent_first(self) -> None:
+    def test_agent_that_mirrors_first(self) -> None:
         """It repairs what nova does not mirror."""
         self.observe()
         self.assert_disagreement()
@@ -147,17 +137,11 @@ class TestSwitch(ModesTest):
         self.assert_disagreement()
         self.assertIn('The modes agree again', self.messages.output)
 
-
-class TestWayBack(ModesTest):
-
-    def setUp(self) -> None:
-        super().setUp()
+    def test_agent_that_observes_again(self) -> None:
+        """A row waits in the journal, and a sync by hand mirrors it."""
         self.start_nova('mirror')
         self.start_agent('mirror')
         self.add_in_vain()
-
-    def test_agent_first(self) -> None:
-        """A row waits in the journal, and a sync by hand mirrors it."""
         self.start_agent('observe')
         self.assert_observed(1)
         self.start_nova('observe')
