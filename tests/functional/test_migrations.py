@@ -51,11 +51,15 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
         with tables.connect() as connection:
             inspector = sa.inspect(connection)
             names = {*inspector.get_table_names()} - {'alembic_version'}
-            return {name: (
-                [{**column, 'type': repr(column['type'])}
-                 for column in inspector.get_columns(name)],
-                sorted(inspector.get_indexes(name), key=str),
-                inspector.get_pk_constraint(name)) for name in names}
+            described = {}
+            for name in names:
+                columns = inspector.get_columns(name)
+                for column in columns:
+                    column['type'] = repr(column['type'])
+                described[name] = (
+                    columns, sorted(inspector.get_indexes(name), key=str),
+                    inspector.get_pk_constraint(name))
+            return described
 
     def assert_is_the_models(self):
         self.assertEqual(models.HEAD, self.database.schema().version)

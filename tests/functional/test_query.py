@@ -156,4 +156,3 @@ class TestLimits(QueryTest):
             'resources:DISK_GB': '0', 'resources1:VCPU': '1'}
         self.assertEqual(({'host0'}, frozenset(worlds.HOSTS)),
                          self.candidates_and_right())
-

@@ -57,6 +57,7 @@ class TestNodes(TopologyTest):
                 self.cloud.delete_service(host),
                 self.cloud.delete_aggregate(aggregate)]
 
+
 class TestProvider(TopologyTest):
 
     def test_provider_of_a_later_day_is_added_by_sync(self) -> None:
