@@ -10,7 +10,6 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests.functional import test_manage
@@ -71,7 +70,6 @@ class TestPreview(SyncTest):
 
     def test_plan_is_what_a_run_does(self):
         """It lists exactly these changes, and changes nothing."""
-        self.host('h1')
         self.host('pending', providers=False)
         self.host('unmapped', mapped=False)
         both = self.host('both')
@@ -84,39 +82,26 @@ class TestPreview(SyncTest):
         self.assertEqual(before, self.everything())
         done = self.plan('--prune', status=4)
         self.assertEqual({**done, 'dry_run': True}, plan)
-        self.assertEqual({(host, self.zone.uuid) for host
-                          in ('h1', 'unmapped', 'both')},
-                         self.pairs(plan, 'missing'))
-        self.assertEqual({('both', self.rack.uuid), ('stale', self.zone.uuid),
-                          ('late', self.rack.uuid)},
-                         self.pairs(plan, 'stale'))
-        self.assertEqual({('both', FOREIGN)},
-                         self.pairs(plan, 'foreign_aggregates'))
-        self.assertEqual({('pending', self.zone.uuid)},
-                         self.pairs(plan, 'pending'))
+        rack, zone = self.rack.uuid, self.zone.uuid
+        for key, expected in (
+                ('missing', {('unmapped', zone), ('both', zone)}),
+                ('stale', {('both', rack), ('stale', zone), ('late', rack)}),
+                ('foreign_aggregates', {('both', FOREIGN)}),
+                ('pending', {('pending', zone)})):
+            self.assertEqual(expected, self.pairs(plan, key))
         self.assertEqual(['unmapped'], plan['unmapped'])
         self.assertEqual(set(), self.placement.aggregates(late.nodes[0]))
         self.assertEqual([], self.journal.rows.all())
 
     def test_status_shows_drift(self):
         """Drift exits with 7, in sync with 0; a preview has no journal."""
-        host = self.host('h1')
-        plan = self.plan('--dry-run', status=7)
+        self.host('h1')
+        self.plan('--dry-run', status=7)
         self.assertFalse(
             pathlib.Path(CONF.state_path, 'aggregate_mirror').exists())
-        self.assertEqual(7, self.sync('--dry-run').returncode)
-        self.assertEqual([host.nodes[0]],
-                         [row['provider'] for row in plan['missing']])
         self.plan(status=0)
         plan = self.plan('--dry-run', status=0)
         self.assertEqual([[]] * 7, [plan[key] for key in LISTS])
-        self.placement.set_aggregates(
-            host.nodes[0], [self.zone.uuid, self.rack.uuid])
-        plan = self.plan('--dry-run', '--no-prune', status=7)
-        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'stale'))
-        self.assertTrue(plan['stale'][0]['kept'])
-        self.assertIn('1 association to remove.',
-                      self.sync('--dry-run').stdout)
 
 
 class TestScope(SyncTest):
@@ -129,39 +114,29 @@ class TestScope(SyncTest):
         self.host('waits', providers=False)
 
     def test_aggregates(self):
-        """By name or UUID; other associations of the same hosts stay."""
+        """By name, or UUID, of a deleted one with the help of the ledger.
+
+        Other associations of the same hosts stay.
+        """
         plan = self.plan('--aggregate', 'rack', '--prune', status=0)
         self.assertEqual((set(), {('h1', self.rack.uuid),
                                   ('h2', self.rack.uuid)}),
                          (self.pairs(plan, 'missing'),
                           self.pairs(plan, 'stale')))
-        plan = self.plan('--aggregate', self.zone.uuid, '--aggregate', 'rack',
-                         '--host', 'h2', '--dry-run', '--prune', status=7)
-        self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'missing'))
-
-    def test_deleted_aggregate(self):
-        """It is found through the ledger."""
         gone = uuidutils.generate_uuid()
         self.stale('h3', gone, FOREIGN)
-        done = self.sync('--aggregate', gone, '--prune')
-        self.assertEqual(255, done.returncode)
-        self.assertIn('no aggregate %s' % gone, done.stderr)
         self.journal.ledger.remember({gone})
         plan = self.plan('--aggregate', gone, '--prune', status=0)
         self.assertEqual({('h3', gone)}, self.pairs(plan, 'stale'))
-        self.assertEqual({('h3', FOREIGN)},
-                         self.pairs(plan, 'foreign_aggregates'))
 
     def test_unknown_names(self):
         """Nothing is written for a mistyped name."""
         before = self.everything()
         for argv, word in ((('--host', 'h1', '--host', 'h9'), 'no host h9'),
-                           (('--host', ''), 'after --host has no value'),
                            (('--aggregate', 'Zone'), 'no aggregate Zone')):
             done = self.sync(*argv)
             self.assertEqual(255, done.returncode)
             self.assertIn(word, done.stderr)
-        self.assertEqual(2, self.sync('--format', 'xml').returncode)
         self.assertEqual(before, self.everything())
 
     def test_rows_that_are_not_covered_stay(self):
@@ -201,7 +176,6 @@ class TestDefault(SyncTest):
         self.placement.recover()
         done = self.sync('--quiet')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
-        self.assertIn('| stale   | stale  ', done.stdout)
         self.assertIn(
             '1 stale association kept: no full sync that mirrors is in the '
             'history of this journal yet; check the list, then run the '
@@ -222,10 +196,7 @@ class TestDefault(SyncTest):
         for argv in (('--force',), ('--force', '--no-prune')):
             done = self.sync(*argv)
             self.assertEqual(255, done.returncode)
-            line, = done.stderr.splitlines()
-            self.assertIn('add --prune', line)
-        self.assertEqual(
-            [], full_syncs.newest(self.journal.database))
+            self.assertIn('add --prune', done.stderr)
         self.check(False, '--prune')
 
 
