@@ -42,8 +42,11 @@ def readable(value):
     return value
 
 
-class PreparedRequestsTest(explaining.ExplainingTest):
-    """A server in a zone, forced to its host, with a group and a port."""
+class TestOperations(explaining.ExplainingTest):
+    """A server in a zone, forced to its host, with a group and a port.
+
+    Each field is that of the request which nova-conductor hands over.
+    """
 
     NUMBER_OF_CELLS = 2
     hosts = ('first', 'second', 'far')
@@ -124,11 +127,6 @@ class PreparedRequestsTest(explaining.ExplainingTest):
         self.assert_equal(spec, prepared, operation, unstored)
         return spec
 
-    def another_image(self, **properties):
-        return self.glance.create(self.context, {
-            'name': 'other', 'properties': properties, 'status': 'active',
-            'min_ram': 0, 'min_disk': 0})
-
     def assert_equal(self, spec, prepared, operation, unstored=frozenset()):
         for name in objects.RequestSpec.fields.keys() - {'id', *unstored}:
             expected, observed = (
@@ -136,10 +134,6 @@ class PreparedRequestsTest(explaining.ExplainingTest):
                 for request in (spec, prepared))
             self.assertEqual(
                 expected, observed, '%s: %s' % (operation, name))
-
-
-class TestOperations(PreparedRequestsTest):
-    """Each field is that of the request which nova-conductor hands over."""
 
     def test_creation(self):
         """Nova does not store which networks were requested for it.
@@ -173,11 +167,41 @@ class TestOperations(PreparedRequestsTest):
         self.set_trait('first', 'COMPUTE_SAME_HOST_COLD_MIGRATE')
         self.assertEqual([], self.assert_prepared(
             {'migrate': None}, 'migrate').ignore_hosts)
+
+    def test_evacuation(self):
+        """Nova stores the name of a host, for this operation only.
+
+        Its action keeps its error if another host took the server.
+        """
         self.admin_api.put_service_force_down(self.service('first'), True)
         self.assert_prepared({'evacuate': {}}, 'evacuate')
+        self.admin_api.microversion = '2.95'
+        spec = self.conductors({'evacuate': {'host': 'second'}})
+        self._wait_for_assert(
+            lambda: self.assert_equal(
+                spec, self.of_server(self.server).spec, 'evacuate'),
+            max_retries=cloud.PATIENCE)
+        self.assertEqual('second', spec.requested_destination.host)
+        self.execute('cell1', "UPDATE compute_nodes SET deleted = id "
+                     "WHERE host = 'second'")
+        error = self.assertRaises(
+            exceptions.UnknownName, self.of_server, self.server)
+        self.assertIn('nova has no longer host second', str(error))
+        with nova_context.target_cell(
+                self.context, self.cell_mappings['cell1']) as target:
+            objects.Migration(
+                target, instance_uuid=self.server['id'], status='completed',
+                migration_type='evacuation', source_compute='first',
+                dest_compute='second').create()
+        [remark] = self.of_server(self.server).remarks
+        self.assertIn('did not fail', remark)
 
     def test_resize(self):
-        """The new flavor requests PCI devices and a NUMA topology."""
+        """The new flavor requests PCI devices and a NUMA topology.
+
+        A reboot after the resize schedules nothing and does not count; a
+        flavor that is gone has to be given.
+        """
         large = self.flavor('m1.numa', 128, 2, **{
             'hw:numa_nodes': '2', 'pci_passthrough:alias': 'nic:1'})
         for same_host in False, True:
@@ -185,10 +209,23 @@ class TestOperations(PreparedRequestsTest):
             spec = self.assert_prepared(
                 {'resize': {'flavorRef': large}}, 'resize', flavor=large)
             self.assertEqual(2, len(spec.requested_resources))
+        self.admin_api.post_server_action(
+            self.server['id'], {'reboot': {'type': 'HARD'}})
+        self.become(self.server)
+        self.assertEqual('resize', self.of_server(self.server).operation)
+        self.admin_api.api_delete('/flavors/' + large)
+        error = self.assertRaises(
+            exceptions.UnknownName, self.of_server, self.server)
+        self.assertIn('--for resize FLAVOR', str(error))
 
     def test_unshelve(self):
-        """In its zone, in another, and in one that nova-api refuses."""
+        """In its zone, in another, and in one that nova-api refuses.
+
+        It is on no host that it could leave: what failed before is over.
+        """
+        self.conductors({'migrate': None})
         self._shelve_server(self.server, 'SHELVED_OFFLOADED')
+        self.assertEqual('unshelve', self.of_server(self.server).operation)
         self.assert_prepared({'unshelve': None}, 'unshelve')
         self.assert_prepared({'unshelve': {'availability_zone': OTHER}},
                              'unshelve', zone=OTHER)
@@ -204,9 +241,17 @@ class TestOperations(PreparedRequestsTest):
     def test_rebuild(self):
         # From 2.100 on the answer has hints, which nova 31 and 32 refuse.
         self.admin_api.microversion = '2.93'
-        image = self.another_image(hw_machine_type='q35')
+        image = self.glance.create(self.context, {
+            'name': 'other', 'properties': {'hw_machine_type': 'q35'},
+            'status': 'active', 'min_ram': 0, 'min_disk': 0})
         self.assert_prepared({'rebuild': {'imageRef': image['id']}},
                              'rebuild', image=image)
+        self.assertEqual('', self.of_server(self.server).stays)
+        # It failed on its host: nova-scheduler has accepted the image.
+        self.execute('cell1', "UPDATE instances SET image_ref = '%s'"
+                     % image['id'])
+        self.assertEqual(stored.KEPT_IMAGE,
+                         self.of_server(self.server).stays)
 
     def test_host_without_a_compute_node(self):
         """What nova-api answers to a cold migration is our answer."""
@@ -220,73 +265,6 @@ class TestOperations(PreparedRequestsTest):
                      self.server['id'], {'migrate': None}))):
             self.assertIn('Compute host first could not be found.',
                           str(self.assertRaises(kind, refused)))
-
-
-class TestNewestOperation(PreparedRequestsTest):
-    """Without an operation, the newest that failed is explained."""
-
-    def test_resize(self):
-        """A reboot after it schedules nothing and does not count.
-
-        A flavor that is gone has to be given.
-        """
-        large = self._create_flavor(name='m1.larger', memory_mb=256)
-        self.assert_prepared(
-            {'resize': {'flavorRef': large}}, 'resize', flavor=large)
-        self.admin_api.post_server_action(
-            self.server['id'], {'reboot': {'type': 'HARD'}})
-        self.become(self.server)
-        self.assertEqual('resize', self.of_server(self.server).operation)
-        self.admin_api.api_delete('/flavors/' + large)
-        error = self.assertRaises(
-            exceptions.UnknownName, self.of_server, self.server)
-        self.assertIn('--for resize FLAVOR', str(error))
-
-    def test_evacuation_to_a_host(self):
-        """Nova stores its name, for this operation only."""
-        self.admin_api.put_service_force_down(self.service('first'), True)
-        self.admin_api.microversion = '2.95'
-        spec = self.conductors({'evacuate': {'host': 'second'}})
-        self._wait_for_assert(
-            lambda: self.assert_equal(
-                spec, self.of_server(self.server).spec, 'evacuate'),
-            max_retries=cloud.PATIENCE)
-        self.assertEqual('second', spec.requested_destination.host)
-        self.execute('cell1', "UPDATE compute_nodes SET deleted = id "
-                     "WHERE host = 'second'")
-        error = self.assertRaises(
-            exceptions.UnknownName, self.of_server, self.server)
-        self.assertIn('nova has no longer host second', str(error))
-
-    def test_rebuild_that_failed_on_its_host(self):
-        """Nova-scheduler has accepted the image, or was not asked."""
-        image = self.another_image()
-        self.assert_prepared({'rebuild': {'imageRef': image['id']}},
-                             'rebuild', image=image)
-        self.assertEqual('', self.of_server(self.server).stays)
-        self.execute('cell1', "UPDATE instances SET image_ref = '%s'"
-                     % image['id'])
-        self.assertEqual(stored.KEPT_IMAGE,
-                         self.of_server(self.server).stays)
-
-    def test_move_that_another_host_took(self):
-        """Nova's action keeps its error; the server has moved."""
-        self.assert_prepared({'os-migrateLive': {
-            'host': None, 'block_migration': 'auto'}}, 'live-migrate')
-        with nova_context.target_cell(
-                self.context, self.cell_mappings['cell1']) as target:
-            objects.Migration(
-                target, instance_uuid=self.server['id'], status='completed',
-                migration_type='live-migration', source_compute='first',
-                dest_compute='second').create()
-        [remark] = self.of_server(self.server).remarks
-        self.assertIn('did not fail', remark)
-
-    def test_server_that_is_shelved_since(self):
-        """It is on no host that it could leave."""
-        self.assert_prepared({'migrate': None}, 'migrate')
-        self._shelve_server(self.server, 'SHELVED_OFFLOADED')
-        self.assertEqual('unshelve', self.of_server(self.server).operation)
 
     def test_nothing_failed(self):
         """The operation is chosen by the state of the server."""
@@ -304,11 +282,7 @@ class TestNewestOperation(PreparedRequestsTest):
             [remark] = request.remarks
             self.assertIn('did not fail: this is about %s' % operation, remark)
 
-
-class TestOldRequest(PreparedRequestsTest):
-    """The stored request is that of an old nova, or outdated."""
-
-    def test_fields_that_are_healed(self):
+    def test_request_of_an_old_nova(self):
         """Owner, root disk, flavor and server group are read again."""
         with api_db.get_engine().begin() as connection:
             where = ' WHERE instance_uuid = \'%s\'' % self.server['id']
