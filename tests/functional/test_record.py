@@ -5,6 +5,7 @@ After an intended change, write the record again and commit it:
 AGGREGATE_MIRROR_WRITE_RECORD=1 tox -e functional -- test_record
 """
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -12,14 +13,15 @@ import subprocess
 import sys
 
 import fixtures as base_fixtures
-from oslo_utils import uuidutils
 import testtools
 
+from nova_aggregate_mirror.console import syncs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import source
 from tests import commands
-from tests.functional import test_openstack_client
-from tests.functional import test_sync_command
+from tests.unit import doubles
+from tests.unit.reconcile import test_result
 
 WRITE = 'AGGREGATE_MIRROR_WRITE_RECORD'
 FOLDER = pathlib.Path(__file__).parent / 'record'
@@ -33,7 +35,6 @@ COMMANDS = {
     commands.OPENSTACK: tuple(
         'aggregate mirror ' + name
         for name in ('list', 'show', 'diff', 'sync', 'wait', 'servers'))}
-AGGREGATE = uuidutils.generate_uuid()
 LIBRARIES = ('--config-dir', '--column COLUMN', 'CSV Formatter',
              '--noindent', '--max-width', '--sort-column')
 """Options of oslo.config and cliff, whose paragraphs are not recorded."""
@@ -84,14 +85,6 @@ class TestHelp(testtools.TestCase):
                     commands.PROGRAMS[module], name, recorded(done.stdout)))
             compare(self, commands.PROGRAMS[module] + '.txt', '\n'.join(texts))
 
-    def test_without_arguments(self):
-        """The help is printed; the agent runs."""
-        for module in commands.MANAGE, commands.STATUS:
-            without, with_help = (
-                commands.run(module, argv) for argv in ([], ['--help']))
-            self.assertEqual((with_help.returncode, with_help.stdout),
-                             (without.returncode, without.stdout))
-
     def test_installed_scripts(self):
         """Each prints its usage, and no warning of a library."""
         for module, name in commands.PROGRAMS.items():
@@ -116,48 +109,17 @@ class TestExitStatuses(testtools.TestCase):
         compare(self, 'exit_statuses.txt', ''.join(lines))
 
 
-class TestDocuments(test_sync_command.SyncTest):
+class TestDocuments(testtools.TestCase):
 
-    def setUp(self):
-        """Create each kind of association that a sync reports."""
-        super().setUp()
-        both = self.host('both')
-        self.placement.set_aggregates(both.nodes[0], [
-            self.rack.uuid, test_sync_command.FOREIGN])
-        self.host('pending', providers=False)
-        self.host('unmapped', mapped=False)
-        self.host('nodeless', nodes=0)
-        storage = uuidutils.generate_uuid()
-        self.placement.create_provider(storage, 'storage')
-        self.placement.set_aggregates(storage, [self.zone.uuid, AGGREGATE])
-        self.journal.ledger.remember([AGGREGATE])
-        [broken] = self.host('broken').nodes
-        self.placement.fail_with(503, ('GET',), provider=broken)
-        self.left_over('both')
-        self.stale('stale', self.zone.uuid)
-
-    def test_manage(self):
-        """The documents of commands on a nova host."""
-        documents = {}
-        for name in 'placement sync_aggregates --dry-run', 'journal list':
-            done = self.run_command(*name.split(), '-f', 'json')
-            documents[name] = shape(json.loads(done.stdout))
-        compare(self, 'manage.json', json.dumps(documents, indent=1) + '\n')
-
-
-class TestClient(test_openstack_client.ClientTest):
-
-    def test_openstack(self):
-        """The documents of the openstack client; a sync's is the same."""
-        self.host('h1')
-        stale = self.cloud.create_host('stale')
-        self.placement.set_aggregates(stale.nodes[0], [self.rack.uuid])
-        documents = {}
-        for name in 'list', 'show zone', 'diff', 'sync --dry-run':
-            document, _errors = self.mirror(*name.split(), status=None)
-            documents[name] = shape(document)
-        compare(self, 'openstack.json', json.dumps(documents, indent=1) + '\n')
-        recorded = json.loads((FOLDER / 'manage.json').read_text())
-        self.assertEqual(
-            [*recorded['placement sync_aggregates --dry-run']],
-            [*documents['sync --dry-run']])
+    def test_sync(self):
+        """It has every kind of association, and of failure."""
+        nova = dataclasses.replace(
+            test_result.NODELESS, cells_down={'cell9': doubles.SILENT},
+            unmapped=frozenset({'unmapped'}), invalid_aggregates=frozenset({
+                source.HostAggregate('zone', 1, '', frozenset({'h1'}))}))
+        document = syncs.document(test_result.judged(
+            'missing', 'stale', 'foreign_aggregate', 'foreign_provider',
+            'unknown_provider', 'absent', 'pending', failed=['n1'],
+            unfinished=['h2'], nova=nova, refused=test_result.REFUSED))
+        text = json.dumps(shape(document), indent=1)
+        compare(self, 'sync.json', text + '\n')
