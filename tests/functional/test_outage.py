@@ -24,16 +24,14 @@ def _status(code: int, *methods: str) -> Fault:
         code, methods or placement_service.EVERY_METHOD)
 
 
-REFUSED: dict[str, Fault] = {
+CODES = 401, 403, 404, 429, 500, 502, 503, 504
+NEVER_MIRRORED: dict[str, Fault] = {
     'refused': lambda placement: placement.refuse(),
     'every connection dropped':
         lambda placement: placement.drop_connection(('GET', 'PUT')),
     'a page of a proxy': lambda placement: placement.answer_with_a_page(),
     'garbage': lambda placement: placement.answer_with_garbage(),
-}
-CODES = 401, 403, 404, 429, 500, 502, 503, 504
-NEVER_MIRRORED: dict[str, Fault] = {
-    **REFUSED, **{str(code): _status(code) for code in CODES},
+    **{str(code): _status(code) for code in CODES},
     **{'PUT %d' % code: _status(code, 'PUT') for code in CODES},
     'PUT lost': lambda placement: placement.drop_connection(),
     'conflict for ever': lambda placement: placement.conflict()}
@@ -205,7 +203,10 @@ class WithoutPruneTest(test_sync_command.SyncTest):
         self.useFixture(fixtures.MirroredNova())
 
     def follow(self) -> None:
-        """Follow the command that each line of the log has."""
+        """Follow the command that each line of the log has.
+
+        A sync without it only adds.
+        """
         lines = self.cloud.warnings()
         self.assertEqual(2, len(lines))
         self.placement.recover()
@@ -229,15 +230,3 @@ class WithoutPruneTest(test_sync_command.SyncTest):
         self.assertEqual(
             200, self.cloud.remove_host(self.zone, self.member).status)
         self.follow()
-
-    def test_host_that_is_added(self) -> None:
-        """A full sync adds it."""
-        self.placement.refuse()
-        self.assertEqual(
-            200, self.cloud.add_host(self.rack, self.member).status)
-        error, warning = self.cloud.warnings()
-        self.assertIn('a full sync repairs what fails', error)
-        self.assertNotIn('prune', warning)
-        self.placement.recover()
-        self.assertEqual(0, self.sync().returncode)
-        self.assertEqual([], self.cloud.drift())
