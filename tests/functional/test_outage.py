@@ -50,60 +50,41 @@ class MirroredOutageTest(testtools.TestCase):
                                     group='aggregate_mirror')
         self.foreign: list[str] = []
 
-    def _add(self, fault: Fault) -> fixtures.Outcome:
-        """Add a new host to a new aggregate during a fault."""
-        return self._during(fault, *self._new())
+    def _act(self, fault: Fault, member: bool) -> fixtures.Outcome:
+        """Add a new host to a new aggregate during a fault, or remove it.
 
-    def _remove(self, fault: Fault) -> fixtures.Outcome:
-        """Remove a host from its aggregate during a fault."""
-        aggregate, host = self._new()
-        self.cloud.add_host(aggregate, host)
-        return self._during(fault, aggregate, host, remove=True)
-
-    def _new(self) -> tuple[fixtures.Aggregate, fixtures.Host]:
+        :param member: whether the host is a member afterwards
+        """
         self.count += 1
         # One zone, so that all faults have the same outcome.
         aggregate = self.cloud.create_aggregate(
             'aggregate%d' % self.count, 'east')
-        return aggregate, self.cloud.create_host('host%d' % self.count)
-
-    def _during(self, fault: Fault, aggregate: fixtures.Aggregate,
-                host: fixtures.Host, remove: bool = False) -> fixtures.Outcome:
+        host = self.cloud.create_host('host%d' % self.count)
+        act = self.cloud.add_host
+        if not member:
+            act(aggregate, host)
+            act = self.cloud.remove_host
         fault(self.placement)
         try:
-            return (self.cloud.remove_host if remove
-                    else self.cloud.add_host)(aggregate, host)
+            return act(aggregate, host)
         finally:
             self.placement.recover()
 
-    def _sync(self) -> None:
-        self.cloud.sync()
-        self.assertEqual([], self.cloud.drift())
+    def _expected(self, member: bool, mirrored: bool) -> fixtures.Outcome:
+        return fixtures.Outcome(
+            status=200, member=member, mirrored=mirrored, ended=True,
+            zone='east' if member else 'nova', warnings=1)
 
-    def _drain(self) -> None:
-        """Let an agent mirror what the calls have left."""
+    def test_add_and_remove_answer_200_and_the_agent_mirrors_it(self) -> None:
+        """No placement fault fails an add-host or a remove-host."""
+        for name, fault in NEVER_MIRRORED.items():
+            for member in True, False:
+                self.assertEqual(self._expected(member, mirrored=False),
+                                 self._act(fault, member), name)
         agent = fixtures.Agent()
         agent.drain()
         self.assertEqual([], agent.journal.rows.all())
         self.assertEqual([], self.cloud.drift())
-
-    def test_add_host_answers_200_and_the_agent_mirrors_it(self) -> None:
-        """No placement fault fails an add-host."""
-        for name, fault in NEVER_MIRRORED.items():
-            self.assertEqual(
-                fixtures.Outcome(status=200, member=True, mirrored=False,
-                                 ended=True, zone='east', warnings=1),
-                self._add(fault), name)
-        self._drain()
-
-    def test_remove_host_answers_200_and_the_agent_mirrors_it(self) -> None:
-        """No placement fault fails a remove-host."""
-        for name, fault in NEVER_MIRRORED.items():
-            self.assertEqual(
-                fixtures.Outcome(status=200, member=False, mirrored=False,
-                                 ended=True, zone='nova', warnings=1),
-                self._remove(fault), name)
-        self._drain()
 
     def _delete(self, fault: Fault) -> tuple[int, bool, int]:
         """Delete an aggregate that has a foreign provider, during a fault.
@@ -132,21 +113,19 @@ class MirroredOutageTest(testtools.TestCase):
             self.assertEqual([left] * len(NEVER_MIRRORED), [
                 len(self.placement.aggregates(provider))
                 for provider in self.foreign])
-            self._sync()
+            self.cloud.sync()
+            self.assertEqual([], self.cloud.drift())
 
     def test_without_a_journal_calls_are_mirrored_all_the_same(self) -> None:
         """Calls are mirrored without the journal; a warning reports it."""
-        for connection, act, zone, text in (
-                ('sqlite:////dev/null/journal.sqlite', self._add, 'east',
+        for connection, member, text in (
+                ('sqlite:////dev/null/journal.sqlite', True,
                  'the journal cannot use /dev/null'),
-                ('nonsense', self._remove, 'nova', 'is not a database URL')):
+                ('nonsense', False, 'is not a database URL')):
             self.cloud.nova.conf.config(
                 connection=connection, group='aggregate_mirror_database')
-            observed = act(lambda placement: None)
-            self.assertEqual(
-                fixtures.Outcome(status=200, member=act == self._add,
-                                 mirrored=True, ended=True, zone=zone,
-                                 warnings=1), observed)
+            self.assertEqual(self._expected(member, mirrored=True),
+                             self._act(lambda placement: None, member))
             self.assertIn(text, self.cloud.warnings()[0])
 
     def test_journal_of_another_nova(self) -> None:
@@ -157,11 +136,9 @@ class MirroredOutageTest(testtools.TestCase):
         databases.execute(
             'sqlite:///%s' % existing.sqlite_file(fixtures.CONF),
             'INSERT INTO cells (cell_uuid) VALUES (\'theirs\')')
-        for act, member in (self._add, True), (self._remove, False):
-            observed = act(lambda placement: None)
-            self.assertEqual((200, member, True, 1), (
-                observed.status, observed.member, observed.mirrored,
-                observed.warnings))
+        for member in True, False:
+            self.assertEqual(self._expected(member, mirrored=True),
+                             self._act(lambda placement: None, member))
             self.assertIn('the journal belongs to another nova, with the '
                           'cells theirs; ', self.cloud.warnings()[0])
         self.assertEqual((200, True, 1), self._delete(lambda placement: None))
@@ -179,28 +156,18 @@ class MirroredOutageTest(testtools.TestCase):
                       lambda placement: placement.trickle()):
             start = time.monotonic()
             self.assertEqual([200] * 3, [
-                self._add(fault).status, self._remove(fault).status,
+                self._act(fault, member=True).status,
+                self._act(fault, member=False).status,
                 self._delete(fault)[0]])
             # The faults themselves last much longer.
             self.assertLess(time.monotonic() - start,
                             placement_service.FOR_EVER / 3)
-        self._sync()
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
 
 
 class WithoutPruneTest(test_sync_command.SyncTest):
     """What is removed while placement and the journal are unavailable."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.member = self.host('h1')
-        self.host('h2')
-        self.assertEqual(0, self.sync().returncode)
-        self.write_conf('[aggregate_mirror]\nprune = false\n')
-        self.cloud.nova.conf.config(prune=False, group='aggregate_mirror')
-        self.cloud.nova.conf.config(
-            connection='sqlite:////dev/null/journal.sqlite',
-            group='aggregate_mirror_database')
-        self.useFixture(fixtures.MirroredNova())
 
     def follow(self) -> None:
         """Follow the command that each line of the log has.
@@ -221,12 +188,20 @@ class WithoutPruneTest(test_sync_command.SyncTest):
 
     def test_what_is_removed(self) -> None:
         """A command in the log removes host and aggregate from placement."""
+        host = self.host('h1')
+        self.host('h2')
+        self.assertEqual(0, self.sync().returncode)
+        self.write_conf('[aggregate_mirror]\nprune = false\n')
+        self.cloud.nova.conf.config(prune=False, group='aggregate_mirror')
+        self.cloud.nova.conf.config(
+            connection='sqlite:////dev/null/journal.sqlite',
+            group='aggregate_mirror_database')
+        self.useFixture(fixtures.MirroredNova())
         self.placement.set_aggregates(
-            self.member.nodes[0], [self.zone.uuid, self.rack.uuid])
+            host.nodes[0], [self.zone.uuid, self.rack.uuid])
         self.placement.refuse()
         self.assertEqual(200, self.cloud.delete_aggregate(self.rack))
         self.follow()
         self.placement.refuse()
-        self.assertEqual(
-            200, self.cloud.remove_host(self.zone, self.member).status)
+        self.assertEqual(200, self.cloud.remove_host(self.zone, host).status)
         self.follow()
