@@ -68,7 +68,7 @@ def shape(value):
     return type(value).__name__
 
 
-class TestHelp(testtools.TestCase):
+class TestRecord(testtools.TestCase):
 
     def test_every_command(self):
         """Options, their values and the exit statuses."""
@@ -94,9 +94,6 @@ class TestHelp(testtools.TestCase):
             self.assertEqual((0, ''), (done.returncode, done.stderr), name)
             self.assertIn('usage: ' + name, done.stdout)
 
-
-class TestExitStatuses(testtools.TestCase):
-
     def test_errors(self):
         """Every error, if placement could not be read, and not written."""
         errors = sorted((error for error in vars(exceptions).values()
@@ -108,15 +105,13 @@ class TestExitStatuses(testtools.TestCase):
             exit_status.of(error(''), unwritten=True)) for error in errors]
         compare(self, 'exit_statuses.txt', ''.join(lines))
 
-
-class TestDocuments(testtools.TestCase):
-
     def test_sync(self):
         """It has every kind of association, and of failure."""
+        invalid = source.HostAggregate('zone', 1, '', frozenset({'h1'}))
         nova = dataclasses.replace(
             test_result.NODELESS, cells_down={'cell9': doubles.SILENT},
-            unmapped=frozenset({'unmapped'}), invalid_aggregates=frozenset({
-                source.HostAggregate('zone', 1, '', frozenset({'h1'}))}))
+            unmapped=frozenset({'unmapped'}),
+            invalid_aggregates=frozenset({invalid}))
         document = syncs.document(test_result.judged(
             'missing', 'stale', 'foreign_aggregate', 'foreign_provider',
             'unknown_provider', 'absent', 'pending', failed=['n1'],
