@@ -113,13 +113,6 @@ class TestList(ClientTest):
             self.assertEqual(['Host', 'Provider', 'State'], [*rows[0]])
             self.assertEqual(
                 sorted(expected), [tuple(row.values()) for row in rows])
-        # The provider may be a compute node of a host that is not mapped.
-        self.host('nodeless', nodes=0)
-        expected[0] = ('', storage, 'unknown_provider')
-        expected.append(('nodeless', '', 'without_compute_node'))
-        rows, _errors = self.mirror('show', 'zone')
-        self.assertEqual(
-            sorted(expected), [tuple(row.values()) for row in rows])
 
     def test_names(self):
         """An unknown name, an ambiguous one and that of an empty aggregate."""

@@ -153,8 +153,8 @@ class TestDatabases(SecretsTest):
         for url, (status, module, *argv) in itertools.product(URLS, (
                 (2, commands.STATUS, 'upgrade', 'check', '--json'),
                 (255, commands.MANAGE, 'placement', 'sync_aggregates'))):
-            path.write_text(CONF % path.parent + ''.join(
-                DATABASE % (section, url) for section in DATABASES))
+            sections = [DATABASE % (name, url) for name in DATABASES]
+            path.write_text(CONF % path.parent + ''.join(sections))
             done = commands.run(module, ['--config-file', str(path), *argv])
             self.see('output of ' + module, done.stdout + done.stderr)
             self.assertEqual(status, done.returncode, url)
