@@ -95,11 +95,6 @@ class NovaApiTest(testtools.TestCase):
         self.state = nova_service.CONF.state_path
         self.paste = PASTE.read_text().replace(' authtoken ', ' ')
 
-    def add_filter(self) -> None:
-        last = ' osapi_compute_app_v21'
-        self.paste = FILTER + self.paste.replace(
-            last, ' aggregate_mirror' + last)
-
     def serve(self, *faults: tuple[str, ...], ours: str = '',
               placement: str | None = None,
               preloaded: tuple[str, ...] = PRELOADED) -> Ended:
@@ -151,7 +146,6 @@ class NovaApiTest(testtools.TestCase):
         """Assert that the package mirrored without ERROR or WARNING."""
         self.assert_served(ended)
         self.assertEqual(1, ended.log.count(ACTIVE))
-        self.assertEqual(1, ended.log.count('Placement answers: '))
         self.assertEqual([], ended.lines('ERROR') + ended.lines('WARNING'))
         self.assertEqual((2, []), (self.mirrored_nodes(), self.rows()))
 
@@ -160,8 +154,7 @@ class NovaApiTest(testtools.TestCase):
         self.assert_served(ended)
         self.assertNotIn(ACTIVE, ended.log)
         self.assertEqual(1, ended.log.count(INACTIVE))
-        self.assertIn(INACTIVE, ended.lines('ERROR')[0])
-        for reason in reasons:
+        for reason in INACTIVE, *reasons:
             self.assertIn(reason, '\n'.join(ended.lines('ERROR')))
         self.assertEqual((1, []), (self.mirrored_nodes(), self.rows()))
 
@@ -182,11 +175,10 @@ class InstallationTest(NovaApiTest):
 
     def test_paste_filter(self) -> None:
         """A filter in api-paste.ini also installs the hooks."""
-        self.add_filter()
+        last = ' osapi_compute_app_v21'
+        self.paste = FILTER + self.paste.replace(
+            last, ' aggregate_mirror' + last)
         self.assert_ours(self.serve(('hidden_entry_point',)))
-
-
-class BrokenPackageTest(NovaApiTest):
 
     def test_dependency_missing(self) -> None:
         """Without a library that only the journal needs, nova is mirrored."""
@@ -213,9 +205,6 @@ class BrokenPackageTest(NovaApiTest):
             'aggregate_id, host) instead of (self, context, aggregate_id, '
             'host_name)',
             'AggregateAPI.placement_client is not a property')
-
-
-class ConfigurationTest(NovaApiTest):
 
     def test_journal_that_does_not_take_the_mode(self) -> None:
         """One WARNING, not one for each operation."""
