@@ -89,10 +89,9 @@ class TestModes(test_sync_command.SyncTest):
         findings = [finding for finding in checks_of_journal.agreement(
             types.SimpleNamespace(conf=CONF, journal=self.journal))
             if finding.code is not SUCCESS]
-        self.assertEqual(
-            [finding.problem for finding in findings],
-            [*collect.read_journal(
-                CONF, database.DatabaseSource()).disagreements])
+        page = collect.read_journal(CONF, database.DatabaseSource())
+        self.assertEqual([finding.problem for finding in findings],
+                         [*page.disagreements])
         for (code, text, command), finding in zip(
                 expected, findings, strict=True):
             self.assertEqual(code, finding.code)
@@ -104,7 +103,7 @@ class TestModes(test_sync_command.SyncTest):
                 if 'The modes do not agree' in line][-1])
 
     def test_nova_api_that_mirrors_first(self) -> None:
-        """What it cannot mirror waits for the agent."""
+        """What it cannot mirror waits for the agent, until it mirrors too."""
         self.observe()
         self.start_nova('mirror')
         self.add_in_vain()
@@ -119,6 +118,22 @@ class TestModes(test_sync_command.SyncTest):
         self.start_agent('mirror')
         self.assert_mirrored()
         self.assert_disagreement()
+        # The way back: a row waits, and a sync by hand mirrors it.
+        self.add_in_vain()
+        self.start_agent('observe')
+        self.assert_observed(1)
+        self.start_nova('observe')
+        self.assert_observed(1)
+        self.assertEqual(1, len(self.journal.rows.all()))
+        self.assert_disagreement(
+            # It has had no operation since it was restarted.
+            (WARNING, ', instead of observe', RESTART),
+            (FAILURE, 'Operations wait in the journal', SYNC),
+            log=(NOVA + 'mirror', '"%s" there for mode observe' % RESTART,
+                 ': run "%s"' % SYNC))
+        self.assertEqual(0, self.sync().returncode)
+        self.assertEqual(([], []), (
+            self.cloud.drift(), self.journal.rows.all()))
 
     def test_agent_that_mirrors_first(self) -> None:
         """It repairs what nova does not mirror."""
@@ -136,23 +151,3 @@ class TestModes(test_sync_command.SyncTest):
         self.assert_mirrored()
         self.assert_disagreement()
         self.assertIn('The modes agree again', self.messages.output)
-
-    def test_agent_that_observes_again(self) -> None:
-        """A row waits in the journal, and a sync by hand mirrors it."""
-        self.start_nova('mirror')
-        self.start_agent('mirror')
-        self.add_in_vain()
-        self.start_agent('observe')
-        self.assert_observed(1)
-        self.start_nova('observe')
-        self.assert_observed(1)
-        self.assertEqual(1, len(self.journal.rows.all()))
-        self.assert_disagreement(
-            # It has had no operation since it was restarted.
-            (WARNING, ', instead of observe', RESTART),
-            (FAILURE, 'Operations wait in the journal', SYNC),
-            log=(NOVA + 'mirror', '"%s" there for mode observe' % RESTART,
-                 ': run "%s"' % SYNC))
-        self.assertEqual(0, self.sync().returncode)
-        self.assertEqual(([], []), (
-            self.cloud.drift(), self.journal.rows.all()))

@@ -18,29 +18,22 @@ class TestSpellings(testtools.TestCase):
 
     def test_step_for_a_member_in_another_case(self):
         """Nova-api removes it and adds the host, which is then mirrored."""
-        self.cloud = self.useFixture(fixtures.NovaAndPlacement({
+        cloud = self.useFixture(fixtures.NovaAndPlacement({
             name: databases.create(self, 'mysql')
             for name in ('api', 'cell1')}))
-        self.aggregate = self.cloud.create_aggregate('rack 1')
-        self.host = self.cloud.create_host('compute-2')
-        self.cloud.nova.add_member(self.aggregate.uuid, 'COMPUTE-2')
+        aggregate = cloud.create_aggregate('rack 1')
+        host = cloud.create_host('compute-2')
+        cloud.nova.add_member(aggregate.uuid, 'COMPUTE-2')
         self.useFixture(fixtures.MirroredNova())
-        [line] = self.lines()
+        [problem] = cloud.sync().problems
         self.assertIn('Host COMPUTE-2: nova has this member as host compute-2',
-                      line)
-        for command in re.findall('"(openstack .*?)"', line):
-            self.assertEqual(200, self.status(shlex.split(command)))
-        self.assertEqual([], self.lines())
-        self.assertEqual({self.aggregate.uuid},
-                         self.cloud.placement.aggregates(self.host.nodes[0]))
-
-    def lines(self):
-        return list(map(str, self.cloud.sync().problems))
-
-    def status(self, argv):
-        """Do what a command of the openstack client does."""
-        _client, _noun, action, _host, name, host = argv
-        self.assertEqual('rack 1', name)
-        act = {'add': self.cloud.add_host, 'remove': self.cloud.remove_host}
-        return act[action](self.aggregate, dataclasses.replace(
-            self.host, name=host)).status
+                      str(problem))
+        acts = {'add': cloud.add_host, 'remove': cloud.remove_host}
+        for command in re.findall('"(openstack .*?)"', str(problem)):
+            _client, _noun, action, _host, *names = shlex.split(command)
+            member = dataclasses.replace(host, name=names.pop())
+            self.assertEqual(['rack 1'], names)
+            self.assertEqual(200, acts[action](aggregate, member).status)
+        self.assertEqual([], [*cloud.sync().problems])
+        self.assertEqual({aggregate.uuid},
+                         cloud.placement.aggregates(host.nodes[0]))
