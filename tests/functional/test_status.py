@@ -9,10 +9,8 @@ import pathlib
 import subprocess
 
 import fixtures as base_fixtures
-from placement import microversion
 
 from nova_aggregate_mirror.checks import runner
-from nova_aggregate_mirror.placement import client
 from tests import commands
 from tests import fixtures
 from tests import placed
@@ -25,7 +23,7 @@ ZONES = 'Availability zones'
 PROCESSES = 'Nova-api processes'
 
 
-class StatusTest(servers.LoopbackTestCase):
+class TestStatus(servers.LoopbackTestCase):
 
     def setUp(self) -> None:
         super().setUp()
@@ -64,9 +62,6 @@ class StatusTest(servers.LoopbackTestCase):
         self.cloud.placement.set_aggregates(host.nodes[0], {aggregate.uuid})
         return host
 
-
-class TestStatus(StatusTest):
-
     def test_everything_is_good(self) -> None:
         """From keystone to the drift; nothing is created or written."""
         keystone = self.useFixture(servers.Cloud())
@@ -89,12 +84,7 @@ class TestStatus(StatusTest):
              'Journal writes', 'Neutron credentials', 'Segments', 'Agent',
              'Modes', 'Backlog', 'Isolated aggregates', 'Sharing providers'],
             skipped)
-        for name, text in (
-                ('Options', str(self.conf)),
-                ('Placement endpoint', self.cloud.placement.url),
-                ('Placement endpoint', '1.36 is used'),
-                ('Drift', '1 host aggregate.')):
-            self.assertIn(text, details[name])
+        self.assertIn('1 host aggregate.', details['Drift'])
         self.assertEqual(before,
                          self.cloud.placement.generation(host.nodes[0]))
         self.assertFalse(pathlib.Path(
@@ -107,14 +97,10 @@ class TestStatus(StatusTest):
             self.assertEqual(COULD_NOT_RUN, done.returncode)
             self.assertIn('usage:', done.stderr)
         self.conf.write_text('')
-        for text in '--config-file', 'nova.conf':
-            # An option of oslo.log, which the help names, is accepted.
-            done = self.run_command('--debug', 'upgrade', 'check')
-            self.assertEqual((COULD_NOT_RUN, ''),
-                             (done.returncode, done.stdout))
-            self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
-            self.assertIn(text, done.stderr)
-            self.conf.unlink(missing_ok=True)
+        # An option of oslo.log, which the help names, is accepted.
+        done = self.run_command('--debug', 'upgrade', 'check')
+        self.assertEqual((COULD_NOT_RUN, ''), (done.returncode, done.stdout))
+        self.assertIn('--config-file', done.stderr)
 
     def test_metadata(self) -> None:
         """Each row is read from nova's database."""
@@ -135,21 +121,7 @@ class TestStatus(StatusTest):
             'Aggregate metadata')['Aggregate metadata'].splitlines()
         # Both keys are read once the printed lines are set.
         enabled = [line.strip() for line in lines if 'enabled_filters' in line]
-        self.assertEqual(2, len(enabled))
+        first, second = enabled
         self.write_conf('[filter_scheduler]\n%s,%s\n' % (
-            enabled[0], enabled[1].rpartition(',')[2]))
+            first, second.rpartition(',')[2]))
         self.details(ZONES, 'Allocation ratios', 'Aggregate metadata')
-
-
-class TestOldestPlacement(StatusTest):
-    """A placement of the oldest release, as during a rolling upgrade."""
-
-    def setUp(self) -> None:
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'placement.microversion.VERSIONS', microversion.VERSIONS[
-                :microversion.VERSIONS.index(client.MICROVERSION) + 1]))
-        super().setUp()
-
-    def test_just_right(self) -> None:
-        """The oldest microversion that nova 29 accepts is sufficient."""
-        self.details()

@@ -37,18 +37,15 @@ CLOUD = 'followed on a real cloud: tests.cloud.situations.cases.'
 UNFOLLOWED = {
     'Correct the name, reinstall': SET, 'For each provider, list': SET,
     'Run:': SET, 'Set, ': SET,
-    'change the request, or the metadata of the aggregates':
-        CLOUD + 'aggregates',
-    'delete ports, or add a subnet to a segment of the network':
-        CLOUD + 'networks',
+    'change the request, or the metadata': CLOUD + 'aggregates',
+    'delete ports, or add a subnet': CLOUD + 'networks',
     'see nova-compute.log of the host; a build that succeeds':
         'followed in tests.functional.test_explain.TestWeights',
     'start nova-compute on that host; if "openstack compute service list"':
         CLIENT + 'it has rows with the step for each cause',
     'connect each placement that answers for %s to the same database':
         'needs two placements: tests.unit.reconcile.test_full_sync',
-    'on %s, let the user in %s connect from this host':
-        LIMITED,
+    'on %s, let the user in %s connect': LIMITED,
     'raise max_user_connections on %s': LIMITED,
     'on %s, raise that limit of the user': LIMITED,
     'raise the connection limit of the database': LIMITED,

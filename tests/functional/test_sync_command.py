@@ -19,8 +19,6 @@ from tests import processes
 CONF = fixtures.CONF
 PATIENCE = patience.seconds(300)
 FOREIGN = uuidutils.generate_uuid()
-LISTS = ('missing', 'stale', 'foreign_aggregates', 'foreign_providers',
-         'unknown_providers', 'absent', 'pending')
 
 
 class SyncTest(test_manage.ManageTest):
@@ -66,7 +64,7 @@ class SyncTest(test_manage.ManageTest):
         self.journal.rows.hand_over(row, error)
 
 
-class TestPreview(SyncTest):
+class TestSync(SyncTest):
 
     def test_plan_is_what_a_run_does(self):
         """It lists exactly these changes, and changes nothing."""
@@ -93,15 +91,59 @@ class TestPreview(SyncTest):
         self.assertEqual(set(), self.placement.aggregates(late.nodes[0]))
         self.assertEqual([], self.journal.rows.all())
 
-    def test_status_shows_drift(self):
-        """Drift exits with 7, in sync with 0; a preview has no journal."""
-        self.host('h1')
-        self.plan('--dry-run', status=7)
-        self.assertFalse(
-            pathlib.Path(CONF.state_path, 'aggregate_mirror').exists())
+    def test_what_is_not_ours_is_never_touched(self):
+        """Foreign aggregates, and providers of other kinds, are kept."""
+        host = self.host('h1')
         self.plan(status=0)
-        plan = self.plan('--dry-run', status=0)
-        self.assertEqual([[]] * 7, [plan[key] for key in LISTS])
+        self.placement.set_aggregates(
+            host.nodes[0], [self.zone.uuid, self.rack.uuid, FOREIGN])
+        others = [uuidutils.generate_uuid() for _ in range(3)]
+        for provider, name, parent in zip(
+                others, ('storage', 'Neutron segment id 1', 'child'),
+                ('', '', host.nodes[0])):
+            self.placement.create_provider(provider, name, parent)
+            self.placement.set_aggregates(
+                provider, [self.zone.uuid, self.rack.uuid, FOREIGN])
+        before = [self.placement.generation(one) for one in others]
+        plan = self.plan('--prune', '--force', status=0)
+        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'stale'))
+        self.assertEqual({self.zone.uuid, FOREIGN},
+                         self.placement.aggregates(host.nodes[0]))
+        self.assertEqual(before, [self.placement.generation(one)
+                                  for one in others])
+        self.assertEqual(
+            {('', self.zone.uuid), ('', self.rack.uuid)},
+            self.pairs(plan, 'foreign_providers'))
+        self.assertEqual({('h1', FOREIGN)},
+                         self.pairs(plan, 'foreign_aggregates'))
+        # Nothing is to be changed: only on request are they read and listed.
+        for options, expected in ((), set()), (
+                ('--foreign',), {('h1', FOREIGN)}):
+            plan = self.plan('--prune', *options, status=0)
+            self.assertEqual(
+                expected, self.pairs(plan, 'foreign_aggregates'))
+
+    def test_terminated(self):
+        """PUTs in flight are completed; the rest is kept and reported."""
+        hosts = [self.host('h%d' % number) for number in range(30)]
+        land = self.placement.hold_after(4)
+        process = self.start('placement', 'sync_aggregates')
+        self.assertTrue(self.placement.stuck.wait(PATIENCE))
+        process.send_signal(signal.SIGTERM)
+        processes.hear(process.stderr, 'again to stop immediately')
+        land()
+        output, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(143, process.returncode, errors)
+        self.assertNotIn('Traceback', errors)
+        done = [host for host in hosts
+                if self.placement.aggregates(host.nodes[0])]
+        # Placement holds some for longer than the command may wait for them.
+        added = int(re.search('([0-9]+) associations added', output)[1])
+        self.assertTrue(4 <= added <= len(done) < 30, output)
+        self.assertIn('hosts or deleted aggregates not reconciled', output)
+        self.placement.recover()
+        self.plan(status=0)
+        self.assertEqual([], self.cloud.drift())
 
 
 class TestScope(SyncTest):
@@ -168,9 +210,12 @@ class TestDefault(SyncTest):
     def test_first_sync(self):
         """It asks for --prune; the second sync removes.
 
-        After a preview or a failure, the next sync still is the first.
+        After a preview, which creates no journal, or a failure, the next sync
+        still is the first.
         """
         self.plan('--dry-run', status=7)
+        self.assertFalse(
+            pathlib.Path(CONF.state_path, 'aggregate_mirror').exists())
         self.placement.refuse()
         self.assertEqual(2, self.sync().returncode)
         self.placement.recover()
@@ -184,81 +229,16 @@ class TestDefault(SyncTest):
         self.check(False)
 
     def test_options(self):
-        """--prune always removes; neither --no-prune nor prune = false."""
+        """--prune always removes; neither --no-prune nor prune = false.
+
+        --force needs --prune.
+        """
+        for argv in (('--force',), ('--force', '--no-prune')):
+            done = self.sync(*argv)
+            self.assertEqual(255, done.returncode)
+            self.assertIn('add --prune', done.stderr)
         for _ in range(2):
             self.check(True, '--no-prune')
         self.write_conf(more='[aggregate_mirror]\nprune = false\n')
         self.check(True)
         self.check(False, '--prune')
-
-    def test_first_sync_with_prune(self):
-        """With it even the first sync removes; --force needs it."""
-        for argv in (('--force',), ('--force', '--no-prune')):
-            done = self.sync(*argv)
-            self.assertEqual(255, done.returncode)
-            self.assertIn('add --prune', done.stderr)
-        self.check(False, '--prune')
-
-
-class TestPrune(SyncTest):
-
-    def test_what_is_not_ours_is_never_touched(self):
-        """Foreign aggregates, and providers of other kinds, are kept."""
-        host = self.host('h1')
-        self.plan(status=0)
-        self.placement.set_aggregates(
-            host.nodes[0], [self.zone.uuid, self.rack.uuid, FOREIGN])
-        storage, segment, child = [uuidutils.generate_uuid() for _ in range(3)]
-        self.placement.create_provider(storage, 'storage')
-        self.placement.set_inventories(storage, DISK_GB=100)
-        self.placement.set_traits(storage, 'MISC_SHARES_VIA_AGGREGATE')
-        self.placement.create_provider(segment, 'Neutron segment id 1')
-        self.placement.set_inventories(segment, IPV4_ADDRESS=10)
-        self.placement.create_provider(child, 'child', host.nodes[0])
-        others = (storage, segment, child)
-        for provider in others:
-            self.placement.set_aggregates(
-                provider, [self.zone.uuid, self.rack.uuid, FOREIGN])
-        before = [self.placement.generation(one) for one in others]
-        plan = self.plan('--prune', '--force', status=0)
-        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'stale'))
-        self.assertEqual({self.zone.uuid, FOREIGN},
-                         self.placement.aggregates(host.nodes[0]))
-        self.assertEqual(before, [self.placement.generation(one)
-                                  for one in others])
-        self.assertEqual(
-            {('', self.zone.uuid), ('', self.rack.uuid)},
-            self.pairs(plan, 'foreign_providers'))
-        self.assertEqual({('h1', FOREIGN)},
-                         self.pairs(plan, 'foreign_aggregates'))
-        # Nothing is to be changed: only on request are they read and listed.
-        for options, expected in ((), set()), (
-                ('--foreign',), {('h1', FOREIGN)}):
-            plan = self.plan('--prune', *options, status=0)
-            self.assertEqual(
-                expected, self.pairs(plan, 'foreign_aggregates'))
-
-
-class TestProgress(SyncTest):
-
-    def test_terminated(self):
-        """PUTs in flight are completed; the rest is kept and reported."""
-        hosts = [self.host('h%d' % number) for number in range(30)]
-        land = self.placement.hold_after(4)
-        process = self.start('placement', 'sync_aggregates')
-        self.assertTrue(self.placement.stuck.wait(PATIENCE))
-        process.send_signal(signal.SIGTERM)
-        processes.hear(process.stderr, 'again to stop immediately')
-        land()
-        output, errors = process.communicate(timeout=PATIENCE)
-        self.assertEqual(143, process.returncode, errors)
-        self.assertNotIn('Traceback', errors)
-        done = [host for host in hosts
-                if self.placement.aggregates(host.nodes[0])]
-        # Placement holds some for longer than the command may wait for them.
-        added = int(re.search('([0-9]+) associations added', output)[1])
-        self.assertTrue(4 <= added <= len(done) < 30, output)
-        self.assertIn('hosts or deleted aggregates not reconciled', output)
-        self.placement.recover()
-        self.plan(status=0)
-        self.assertEqual([], self.cloud.drift())
