@@ -3,11 +3,9 @@
 
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
-from nova.objects import cell_mapping
 import sqlalchemy as sa
 import testtools
 
-from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import metadata
@@ -46,7 +44,3 @@ class TestTables(testtools.TestCase):
             self.assertEqual(theirs.name, table.name)
             for column in table.c:
                 self.assertIn(column.name, theirs.c)
-
-    def test_cell0(self):
-        """Its UUID is the same in every nova."""
-        self.assertEqual(cell_mapping.CellMapping.CELL0_UUID, cells.CELL0)

@@ -59,6 +59,8 @@ class TestRead(SourceTest):
         self.assertEqual(nova.aggregates, self.source.aggregates())
         self.assertEqual(nova, self.source.read(
             ['h1', 'h2', 'h3', 'lonely', 'H1'], aggregates=[zone, other]))
+        self.assertEqual(
+            host_database.Scope(''), self.source.scope(4711, 'unknown'))
 
     def test_host_that_is_mapped_to_another_cell(self):
         """Its node is mirrored, and the host is reported."""
@@ -87,26 +89,6 @@ class TestRead(SourceTest):
         # The one that has gone may be in a cell that does not answer.
         self.cloud.nova.break_cell('cell2')
         self.assertEqual({'idle'}, self.source.read_all().obstacles.keys())
-
-    def test_deleted_node_is_no_node(self):
-        """Nova keeps the row of a deleted node; it is not read."""
-        host = self.host('h1', self.zone, nodes=2)
-        with self.cloud.nova.in_cell('cell1') as context:
-            objects.ComputeNode.get_by_uuid(context, host.nodes[0]).destroy()
-        self.assertEqual({host.nodes[1]},
-                         set(self.source.read(['h1'], host.nodes).nodes))
-        self.assertEqual({host.nodes[1]}, set(self.source.read_all().nodes))
-
-    def test_unknown_host_and_aggregate(self):
-        """Hosts and aggregates that nova does not have are not returned."""
-        nova = self.source.read(['unknown'], [uuidutils.generate_uuid()],
-                                [self.zone.uuid, uuidutils.generate_uuid()])
-        self.assertEqual({}, nova.nodes)
-        self.assertEqual({self.zone.uuid: 'zone'}, nova.aggregates)
-        self.assertEqual(
-            host_database.Scope(''), self.source.scope(4711, 'unknown'))
-        self.assertEqual(host_database.Scope(self.zone.uuid),
-                         self.source.scope(self.zone.id))
 
 
 class TestCells(SourceTest):
