@@ -53,19 +53,13 @@ class TestServers(test_openstack_client.ClientTest):
             found.status = 'confirmed'
             found.save()
         [row], errors = self.servers(status=7)
-        since = row.pop('since')
-        self.assertRegex(since, r'20\d\d-\d\d-\d\dT')
-        # Which the compute API has since nova 34.
-        self.assertIn(row.pop('keep_step'), (
-            None, 'openstack --os-compute-api-version 2.104 server unset '
-            '--pinned-availability-zone ' + moved))
-        self.assertEqual({
-            'server': moved, 'name': 'web', 'host': 'far',
-            'project': placed.PROJECT, 'state': 'stopped', 'rule': 'zone',
-            'requested': 'zone az1', 'actual': 'no zone', 'cause': 'moved',
-            'detail': 'moved to the host by a cold migration',
-            'step': 'openstack server migrate --wait %s && openstack '
-            'server migration confirm %s' % (moved, moved)}, row)
+        self.assertRegex(row['since'], r'20\d\d-\d\d-\d\dT')
+        self.assertEqual(
+            [moved, 'far', 'stopped', 'zone az1', 'no zone', 'moved',
+             'openstack server migrate --wait %s && openstack server '
+             'migration confirm %s' % (moved, moved)],
+            [row[name] for name in ('server', 'host', 'state', 'requested',
+                                    'actual', 'cause', 'step')])
         self.assertIn('1 of 2 servers are on a host', errors)
 
     def test_which_servers(self):
