@@ -29,7 +29,6 @@ enabled_filters = ComputeFilter,AggregateMembershipFilter
 [aggregate_mirror]
 %s
 """
-PATIENCE = patience.seconds(300)
 STARTED = 'Starting scheduler node'
 OURS = re.compile(r' nova_aggregate_mirror\S* \[.*?\] ([^\x1b\n]*)')
 
@@ -47,7 +46,7 @@ class TestNovaScheduler(testtools.TestCase):
             MORE % (nova_service.CONF.database.connection, ours)))
         scheduler, log = processes.begin(
             self, [sys.executable, PROGRAM, '--config-file', path],
-            STARTED, PATIENCE)
+            STARTED, patience.seconds(300))
         if STARTED not in ''.join(log[-1:]):
             self.assertEqual(1, scheduler.wait())
         self.addDetail('nova-scheduler', testtools.content.text_content(

@@ -170,13 +170,11 @@ class WithoutPruneTest(test_sync_command.SyncTest):
     """What is removed while placement and the journal are unavailable."""
 
     def follow(self) -> None:
-        """Follow the command that each line of the log has.
-
-        A sync without it only adds.
-        """
+        """Follow the command that each line of the log has."""
         lines = self.cloud.warnings()
         self.assertEqual(2, len(lines))
         self.placement.recover()
+        # Without it a sync only adds.
         self.assertEqual(0, self.sync().returncode)
         self.assertNotEqual([], self.cloud.drift())
         command, = {text for line in lines for text in re.findall(

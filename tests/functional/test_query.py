@@ -67,10 +67,7 @@ class TestQueries(testtools.TestCase):
                          if getattr(uuids, host) in providers)
 
     def test_placement_is_the_oracle(self):
-        """The oracle of the equivalence test agrees with placement.
-
-        For a sample of the worlds of each request filter.
-        """
+        """The oracle agrees, for a sample of the worlds of each filter."""
         answers = []
         for name in oracle.FILTERS:
             answers += self.play(name)

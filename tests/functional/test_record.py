@@ -44,7 +44,6 @@ def compare(test, name, text):
     """Compare a text with its record, or write the record."""
     file = FOLDER / name
     if WRITE in os.environ:
-        FOLDER.mkdir(exist_ok=True)
         file.write_text(text)
     test.assertEqual(file.read_text(), text, 'if intended: %s' % __doc__)
 

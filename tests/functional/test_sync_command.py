@@ -116,12 +116,10 @@ class TestSync(SyncTest):
             self.pairs(plan, 'foreign_providers'))
         self.assertEqual({('h1', FOREIGN)},
                          self.pairs(plan, 'foreign_aggregates'))
-        # Nothing is to be changed: only on request are they read and listed.
-        for options, expected in ((), set()), (
-                ('--foreign',), {('h1', FOREIGN)}):
-            plan = self.plan('--prune', *options, status=0)
-            self.assertEqual(
-                expected, self.pairs(plan, 'foreign_aggregates'))
+        # Nothing is to be changed: only on request are they listed again.
+        plan = self.plan('--foreign', status=0)
+        self.assertEqual({('h1', FOREIGN)},
+                         self.pairs(plan, 'foreign_aggregates'))
 
     def test_terminated(self):
         """PUTs in flight are completed; the rest is kept and reported."""
@@ -221,11 +219,8 @@ class TestDefault(SyncTest):
         self.placement.recover()
         done = self.sync('--quiet')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
-        self.assertIn(
-            '1 stale association kept: no full sync that mirrors is in the '
-            'history of this journal yet; check the list, then run the '
-            'command with --prune.',
-            done.stdout)
+        self.assertIn('1 stale association kept: no full sync that mirrors is '
+                      'in the history of this journal yet; ', done.stdout)
         self.check(False)
 
     def test_options(self):
