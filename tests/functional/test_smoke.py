@@ -23,35 +23,32 @@ MISSING = [name for name in (
 @unittest.skipIf(MISSING, 'no cloud without ' + ', '.join(MISSING))
 class TestSmoke(unittest.TestCase):
 
-    def setUp(self):
-        super().setUp()
-        from tests.cloud import small
-        self.cloud = self.enterContext(small.running(
-            nova_options={'aggregate_mirror': {'sync_interval': '1'}}))
-        # Sorted by name, the first host has three nodes.
-        self.cloud.seed_hosts(['cmp-2'])
-        self.cloud.seed_hosts(['cmp-1'], nodes_per_host=3)
-
-    def smoke(self, seconds):
+    def smoke(self, cloud, seconds):
         """Run the smoke test; return its exit status and output."""
-        agent = self.cloud.config.url('agent-1')
         programs = pathlib.Path(sys.executable).parent
         done = subprocess.run(
             [SMOKE], text=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={
-                **self.cloud.environment(), 'AGGREGATE_MIRROR_AGENT': agent,
+                **cloud.environment(),
+                'AGGREGATE_MIRROR_AGENT': cloud.config.url('agent-1'),
                 'AGGREGATE_MIRROR_PATIENCE': str(seconds),
                 'PATH': '%s:/usr/bin:/bin' % programs})
         return done.returncode, done.stdout
 
     def test_with_and_without_an_agent(self):
         """The mirroring that nova itself does inline is not enough."""
-        status, output = self.smoke(5)
+        from tests.cloud import small
+        cloud = self.enterContext(small.running(
+            nova_options={'aggregate_mirror': {'sync_interval': '1'}}))
+        # Sorted by name, the first host has three nodes.
+        cloud.seed_hosts(['cmp-2'])
+        cloud.seed_hosts(['cmp-1'], nodes_per_host=3)
+        status, output = self.smoke(cloud, 5)
         self.assertEqual(1, status, output)
         self.assertIn('FAILED: members: ', output)
-        self.cloud.start('agent-1')
-        status, output = self.smoke(patience.seconds(60))
+        cloud.start('agent-1')
+        status, output = self.smoke(cloud, patience.seconds(60))
         self.assertEqual(0, status, output)
         self.assertTrue(output.endswith('\nPASSED\n'), output)
-        left = self.cloud.nova().get('/os-aggregates').json()
+        left = cloud.nova().get('/os-aggregates').json()
         self.assertEqual([], left['aggregates'])
