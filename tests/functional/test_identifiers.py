@@ -50,19 +50,15 @@ class TestIdentifiers(testtools.TestCase):
             self.assertEqual(self.server('web-' + cell, cell),
                              self.identifiers.server('web-' + cell))
 
-    def test_unknown_server(self):
-        """A name is compared exactly; where to look is in the error."""
-        self.server('Web')
+    def test_name_of_no_server_or_several(self):
+        """Names are compared exactly; the next step, or UUIDs, are shown."""
+        servers = self.server('Web'), self.server('Web', 'cell2')
         self.assert_unknown(
             self.identifiers.server, 'web', 'nova has no server web; see '
             '"openstack server list --all-projects"')
-
-    def test_servers_of_one_name(self):
-        """Their UUIDs are in the error."""
         self.assert_unknown(
-            self.identifiers.server, 'web',
-            'nova has 2 servers with the name web',
-            self.server('web'), self.server('web', 'cell2'))
+            self.identifiers.server, 'Web',
+            'nova has 2 servers with the name Web', *servers)
 
     def test_cell_that_is_down(self):
         """A server with the name may be in it."""
