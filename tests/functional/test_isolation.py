@@ -67,23 +67,18 @@ class TestHintOfRebuild(IsolationTest):
 
     request_filters = ('tenant_isolation',)
 
-    def setUp(self):
-        super().setUp()
-        self.aggregate('theirs', [WRONG], filter_tenant_id='others')
+    def test_stored_hint(self):
+        """A server that an older nova has created is moved."""
+        properties = utils.build_filter_properties
 
-    def pass_hint(self):
-        """Pass the hint to the scheduler, as nova 29 does."""
         def build(hints, *arguments):
             return properties({
                 **(hints or {}), '_nova_check_type': 'rebuild'}, *arguments)
 
-        properties = utils.build_filter_properties
-        return base_fixtures.MonkeyPatch(
-            'nova.scheduler.utils.build_filter_properties', build)
-
-    def test_stored_hint(self):
-        """A server that an older nova has created is moved."""
-        with self.pass_hint():
+        self.aggregate('theirs', [WRONG], filter_tenant_id='others')
+        # As nova 29 does.
+        with base_fixtures.MonkeyPatch(
+                'nova.scheduler.utils.build_filter_properties', build):
             server = self.boot(flavor_id=self.flavor(), az='nova:' + RIGHT)
         self.become(server, **{'OS-EXT-SRV-ATTR:host': RIGHT})
         self.admin_api.post_server_action(server['id'], {
