@@ -57,6 +57,9 @@ CODES = dict.fromkeys((exit_status.NOT_MAPPED, exit_status.NO_NODE,
                        exit_status.NO_PROVIDER), checks.Code.WARNING)
 """Results for problems by their status; others are failures."""
 LISTING = '"%s --dry-run --format json"' % commands.SYNC
+# Of the commands in the step of the brake, the other is to be read first.
+COMMANDS = {'removals_refused': (commands.SYNC + ' --prune --dry-run',)}
+"""Commands to copy, by the kind of a failure."""
 
 
 def credentials(deployment: checks.Deployment) -> checks.Findings:
@@ -214,7 +217,9 @@ def _differences(judged: result.Result, zones: database.Zones
 
 
 def _problems(judged: result.Result) -> abc.Iterator[checks.Finding]:
-    """List what is not mirrored, the first of each kind."""
+    """List what is not mirrored, and the commands once for each kind."""
     for group in problems.shortened(judged.problems, LISTING, checks.NAMES):
         code = CODES.get(group[0].status, checks.Code.FAILURE)
-        yield from (checks.Finding(code, problem) for problem in group)
+        lines = COMMANDS.get(group[0].key[0], ())
+        yield from (checks.Finding(code, problem) for problem in group[:-1])
+        yield checks.Finding(code, group[-1], lines)

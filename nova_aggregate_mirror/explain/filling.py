@@ -189,8 +189,7 @@ class Filling:
         _nodes, runs, _passed = self._manager.run_filters(left, spec)
         for run in runs:
             shortages |= dict.fromkeys(run.rejected, run.name)
-        free = {state.uuid
-                for state in self._addresses.filter_all(left, spec)}
+        free = {state.uuid for state in self._addresses.filter_all(left, spec)}
         return shortages | {state.uuid: 'addresses' for state in left
                             if state.uuid not in free}
 

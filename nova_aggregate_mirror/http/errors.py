@@ -184,8 +184,7 @@ def translated(call: Call) -> abc.Iterator[None]:
         cause = _cause(meaning, exc, exchange, waited)
         failed_call = _failed_call(call, meaning, exc, exchange)
         error = failed_call.error(meaning, cause)
-        # A server may close a kept connection when a request is on its way,
-        # and one of several may be down.
+        # A kept connection may be closed meanwhile, or one backend be down.
         error.is_repeatable |= cause in (causes.DISCONNECTED, causes.REFUSED)
         error.retry_after = _retry_after(getattr(exc, 'response', None))
         raise error from exc

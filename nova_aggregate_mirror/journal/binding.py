@@ -51,8 +51,7 @@ class Binding:
         # It is not ours if it has no content: otherwise ``is_same`` raises.
         is_bound = is_ours or leads
         if is_bound and mappings and stored != mappings.keys():
-            # False if another agent has bound the journal meanwhile, or one
-            # that lost its power has left a lock.
+            # False if another agent was faster, or has left a lock.
             is_bound = False
             with contextlib.suppress(exceptions.JournalLocked):
                 is_bound = replace(self._database, mappings, stored)

@@ -61,11 +61,10 @@ class DatabaseLedger:
             insert_missing(connection, additions, now)
             work(connection)
 
-        # If this raises, the additions stay deferred.
         try:
             self._database.run(transact)
         except exceptions.JournalLocked:
-            # Another session adds one: the next transaction must not wait.
+            # Another session adds one: only other failures are made up for.
             self._deferred.clear()
             raise
         self._cache |= additions

@@ -80,8 +80,7 @@ def read(context: Context, selection: Selection,
     """
     with_hosts, without_hosts, only = selection
     context.display.step('Reading placement')
-    memberships, unread = read_memberships(context, with_hosts,
-                                           without_hosts)
+    memberships, unread = read_memberships(context, with_hosts, without_hosts)
     context.display.step('Reading nova; placement has %s in aggregates'
                          % plurals.count(len(memberships), 'provider'))
     nova = context.nova.read_all()

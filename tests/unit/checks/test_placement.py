@@ -403,14 +403,17 @@ class TestDrift(doubles.TestCase):
             [(finding.code, finding.problem.step) for finding in findings])
 
     def test_removals_that_are_refused(self):
-        """The step of the brake, unless it would write."""
+        """The step of the brake, with its commands, unless it would write."""
         self.cloud({'zone': {'h1'}}, n1={'zone'})
         self.journal.ledger.remember('%d' % number for number in range(20))
         self.placement.write('n1', {'zone', *map(str, range(20))})
         *_place, finding = self.find()
         self.assertEqual(comparison.REVIEW, finding.problem.failure.step)
+        self.assertEqual((commands.SYNC + ' --prune --dry-run',),
+                         finding.commands)
         self.conf.set_override('mode', conf.OBSERVE, 'aggregate_mirror')
-        self.assertEqual('', self.find()[-1].problem.step)
+        finding = self.find()[-1]
+        self.assertEqual(((), ''), (finding.commands, finding.problem.step))
 
     def test_many_hosts(self):
         """Only a few are named; a host with many nodes counts once."""
