@@ -290,7 +290,7 @@ class _Rounds:
             try:
                 self._put_again(provider, first_errors[provider])
             except exceptions.OutOfTime:
-                # The first error is why no time is left.
+                # Report the first error: the repetition had no time.
                 raise first_errors[provider] from None
 
         failures = self._ask(write, decision.changes).failures
