@@ -252,11 +252,6 @@ class Agent:
         self.clock += CONF.aggregate_mirror.sync_interval
         return self._sync.step()
 
-    def figure(self, name: str) -> float | None:
-        """Return a metric without labels."""
-        return self.figures.registry.get_sample_value(
-            metrics.PREFIX + name, {'region': ''})
-
 
 def _is_ours(function: Any) -> bool:
     return function.__globals__['__name__'].startswith(OURS)
