@@ -137,11 +137,15 @@ class PlacementService(fixtures.Fixture):
             {}, auth_type='none', endpoint=url,
             www_authenticate_uri=url)(self._run), EVERY_METHOD)
 
-    def hang(self, methods: tuple[str, ...] = EVERY_METHOD) -> None:
-        """Accept requests, and drop them after the fault."""
+    def hang(self, methods: tuple[str, ...] = EVERY_METHOD,
+             every: int = 1) -> None:
+        """Accept requests, or one of many, and drop them after the fault."""
         released = self._released = threading.Event()
+        numbers = itertools.count()
 
         def app(environ: Environ, start: Start) -> Body:
+            if next(numbers) % every:
+                return self._run(environ, start)
             self.stuck.set()
             released.wait(FOR_EVER)
             return self._drop(environ, start)

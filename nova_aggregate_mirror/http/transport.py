@@ -30,8 +30,9 @@ from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
 REPEATS = 2  # Further attempts at a read that fails.
-IS_REPETITION = contextvars.ContextVar(
-    'aggregate_mirror_repetition', default=False)
+ATTEMPT: contextvars.ContextVar[float] = contextvars.ContextVar(
+    'aggregate_mirror_attempt', default=0)
+"""How many attempts there were at the request; infinite for a last one."""
 Read = TypeVar('Read', bound=abc.Callable[..., Any])
 KEPT_CONNECTIONS = 64  # Further threads open one each time.
 LONGEST_BODY = 128 * 2 ** 20
@@ -87,7 +88,7 @@ class _FreshPool:
 
     def _get_conn(self, timeout: float | None = None) -> Any:
         connection = super()._get_conn(timeout)  # type: ignore[misc]
-        if IS_REPETITION.get():
+        if ATTEMPT.get():
             connection.close()  # The next request on it connects again.
         return connection
 
@@ -213,17 +214,18 @@ def bound(existing: session.Session, is_shared: bool = True) -> None:
 def repeating(read: Read) -> Read:
     """Let a function that reads do so again, if new connections may help.
 
-    One of several backends behind an address may answer 5xx, 429 or with a
-    page that is not the service's, and a kept connection leads to the same
-    one, or is closed while the request is on its way. The deadline of the
+    One of several backends behind an address may be silent, answer 5xx, 429 or
+    with a page that is not the service's, and a kept connection leads to the
+    same one, or is closed while the request is on its way. The deadline of the
     caller bounds all of it, and a ``Retry-After`` that does not fit in it ends
     the repetition. The error is that of the last attempt that had time.
     """
     @functools.wraps(read)
     def call(*args: Any, **kwargs: Any) -> Any:
         earlier: list[exceptions.MirrorError] = []
-        for left in range(REPEATS, -1, -1):
-            token = IS_REPETITION.set(left < REPEATS)
+        left = REPEATS
+        while True:
+            token = ATTEMPT.set(len(earlier))
             try:
                 return read(*args, **kwargs)
             except exceptions.MirrorError as exc:
@@ -238,9 +240,11 @@ def repeating(read: Read) -> Read:
                     raise
                 if not exc.is_repeatable or pause >= deadline.remaining():
                     raise
+                # Attempts without an answer take longer and longer.
+                left -= not isinstance(exc, exceptions.DeadlineExceeded)
                 earlier.append(exc.with_traceback(None))
             finally:
-                IS_REPETITION.reset(token)
+                ATTEMPT.reset(token)
             time.sleep(pause)
 
     return cast(Read, call)

@@ -12,6 +12,7 @@ import functools
 import json
 import math
 import os
+import time
 from typing import Any
 import urllib.parse
 import uuid
@@ -37,6 +38,8 @@ LISTS = '1.3'
 MANY = 50
 """UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
 AGGREGATES = '/resource_providers/%s/aggregates'
+QUICK, SLOWER = 0.25, 2.0
+"""Seconds for an attempt: at least, and as a multiple of the last answer's."""
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 LONGEST = 200  # Characters of a path in an error message.
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
@@ -80,6 +83,8 @@ class Client:
         self._timeout = request_timeout
         self._logs_first_answer = logs_first_answer
         self._reads_only = reads_only
+        self._seconds: dict[str, float] = {}
+        """What the last answer to each kind of request took."""
         self.provider_count: float = math.inf
         """When last listed, or a lower bound; infinite while it is unknown."""
 
@@ -119,8 +124,6 @@ class Client:
 
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers in any of the aggregates."""
-        if len(aggregates) == 1:
-            return self.providers(member_of=aggregates[0])
         providers: frozenset[str] = frozenset()
         for start in range(0, len(aggregates), MANY):
             some = ','.join(aggregates[start:start + MANY])
@@ -208,22 +211,20 @@ class Client:
             connect_retries=0,
             # The token has been fetched, where waiting is bounded.
             authenticated=False)
+        kind = method + path.partition('=')[0].replace(str(provider), '')
         try:
             with errors.translated(call):
-                for _attempt in range(2):
-                    target, token = access.connect()
-                    # The SDK's own request method looks up the token's project
-                    # and may return a cached response.
-                    response = target.client.session.request(
-                        target.endpoint.rstrip('/') + path, method,
-                        headers={**token, 'Accept': 'application/json'},
-                        **options)
-                    if response.status_code != 401 or (
-                            transport.IS_REPETITION.get()):
-                        break
-                    # The token was revoked, or keystone has lost its keys;
-                    # a repetition has a new one, for another backend.
-                    access.drop(target)
+                target, token = access.connect()
+            with self._limited(kind), errors.translated(call):
+                # The SDK's own request method looks up the token's project
+                # and may return a cached response.
+                response = target.client.session.request(
+                    target.endpoint.rstrip('/') + path, method,
+                    headers={**token, 'Accept': 'application/json'}, **options)
+            if response.status_code == 401 and not transport.ATTEMPT.get():
+                # The token was revoked, or keystone has lost its keys: a
+                # repetition has a new one, and others ask other backends.
+                access.drop(target)
         except exceptions.NotAuthorized:
             if target is None:
                 # No token at all: the next client reads the credentials again.
@@ -240,6 +241,19 @@ class Client:
     def _access(self) -> connection.Access:
         access = self._accesses.get(os.getpid())
         return access or self._accesses.setdefault(os.getpid(), self._open())
+
+    @contextlib.contextmanager
+    def _limited(self, kind: str) -> abc.Iterator[None]:
+        """Limit an attempt: of several backends, one may be silent."""
+        began, attempt = time.monotonic(), transport.ATTEMPT.get()
+        limit = max(QUICK, SLOWER * self._seconds.get(kind, math.inf))
+        try:
+            with deadline.within(limit * 2.0 ** attempt):
+                yield
+        except exceptions.DeadlineExceeded as exc:
+            exc.is_repeatable = bool(deadline.remaining())
+            raise
+        self._seconds[kind] = time.monotonic() - began
 
     @contextlib.contextmanager
     def _bounded(self) -> abc.Iterator[None]:

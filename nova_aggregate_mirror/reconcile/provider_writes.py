@@ -18,6 +18,7 @@ import typing
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
@@ -315,7 +316,9 @@ class _Rounds:
         if not decision.changes:
             # By the new truth, nothing may be written.
             raise error
-        self._put(state, decision)
+        last = contextvars.copy_context()
+        last.run(transport.ATTEMPT.set, math.inf)
+        last.run(self._put, state, decision)
 
     def _put(self, state: client.Provider, decision: Decision) -> None:
         """Write the change of a provider, if that is necessary."""

@@ -124,7 +124,7 @@ class _Proxied(http.server.BaseHTTPRequestHandler):
 
     def _fail(self) -> None:
         assert self.server.row is not None
-        if self.server.row.silent:
+        if self.server.row.kind.startswith('silent'):
             # The number that placement accepts is limited.
             self._upstream.close()
             self.server.ended.wait()

@@ -132,10 +132,12 @@ class _Measurer:
             hosts = [self._hosts(table.SYNC, host)
                      for host in healthy[3:3 + ROUNDS]]
             figures[LATER_SYNC] = max(map(self._sync, hosts))
-            # Nova itself does not repeat a request that a backend refuses.
-            figures[DELETE] = self._call(
-                self._scene.departure(part.leaving),
-                {204, 500} if row.party == 'backend' else {204})
+            # Nova itself does not repeat a request that a backend refuses, and
+            # waits without a limit for one that is silent.
+            if row.kind != 'silent' or row.party != 'backend':
+                figures[DELETE] = self._call(
+                    self._scene.departure(part.leaving),
+                    {204, 500} if row.party == 'backend' else {204})
             if row.kind == 'template':
                 figures |= self._restart(figures)
             self._problems += self._scene.differences(

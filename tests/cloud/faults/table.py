@@ -203,7 +203,8 @@ def parts() -> list[Row]:
         ('provider', SILENT, [single, (10, 10, 3)]),
         # Of a host that has more of them.
         ('node', SILENT, [whole, (0, 10, 3)]),
-        ('backend', ['503', '500', '401', '403', 'overloaded'], [whole]),
+        ('backend', ['503', '500', '401', '403', 'overloaded', 'silent'],
+         [whole]),
         ('moved', ['503', '404', '406', '429'], [whole]),
         ('cells', ['template'], [whole]),
         ('aggregate', ['text', 'null', 'empty'], [whole]),
