@@ -46,13 +46,17 @@ class Server:
         self._clients: dict[socket.socket, asyncio.Task[None]] = {}
         self._complete: set[socket.socket] = set()
         """Clients whose request is complete."""
+        is_version_6 = ':' in host
         try:
-            self._socket = _listen(host, port)
+            # An unspecified IPv6 address includes those of IPv4.
+            self._socket = socket.create_server(
+                (host, port), backlog=BACKLOG, dualstack_ipv6=is_version_6,
+                family=socket.AF_INET6 if is_version_6 else socket.AF_INET)
         except OSError as exc:
             raise exceptions.InvalidConfiguration(
-                'metrics cannot be served at %s port %d: %s; change '
-                '[aggregate_mirror] metrics_host or metrics_port'
-                % (host, port, exc.strerror or exc)) from exc
+                'metrics cannot be served: %s; change [aggregate_mirror] '
+                'metrics_host or metrics_port' % (exc.strerror or exc)
+            ) from exc
         self.port: int = self._socket.getsockname()[1]
         self._socket.setblocking(False)
         self._loop = asyncio.new_event_loop()
@@ -127,26 +131,6 @@ class Server:
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
         connection.close()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address.
-
-    Not socket.create_server(): it also decides whether ``::`` includes IPv4,
-    and its errors repeat the address.
-
-    :raises OSError: when the address cannot be used
-    """
-    family = socket.AF_INET6 if ':' in host else socket.AF_INET
-    listener = socket.socket(family)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 class _Handler(server.BaseHTTPRequestHandler):

@@ -556,16 +556,10 @@ class TestMetrics(testtools.TestCase):
     def test_address_that_cannot_be_served(self):
         """The error names it once, and the options to change."""
         # Too long for a request to a name server.
-        name = 'a' * 64
-        unknown = self.assertRaises(
-            socket.gaierror, socket.getaddrinfo, name.encode(), 0)
-        for host, port, reason in (
-                ('127.0.0.1', self.server.port, 'Address already in use'),
-                (name, 0, unknown.strerror)):
+        for host, port in ('127.0.0.1', self.server.port), ('a' * 64, 0):
             error = self.assertRaises(
                 exceptions.InvalidConfiguration, metrics_server.Server,
                 self.metrics, host, port, LIMITS)
-            self.assertEqual(
-                'metrics cannot be served at %s port %d: %s; change '
-                '[aggregate_mirror] metrics_host or metrics_port'
-                % (host, port, reason), str(error))
+            self.assertRegex(str(error), (
+                'metrics cannot be served: [^(]+ \\(.*%r.*\\); change '
+                '\\[aggregate_mirror\\] metrics_host or metrics_port' % host))
