@@ -10,11 +10,6 @@ def iso(seconds: float) -> str:
     return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(seconds))
 
 
-def in_table(seconds: float) -> str:
-    """Render seconds since the epoch where UTC is stated elsewhere."""
-    return time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(seconds))
-
-
 def epoch(at: datetime.datetime | None) -> float | None:
     """Convert a time in UTC, as nova stores it, to seconds since the epoch."""
     return at.replace(tzinfo=datetime.UTC).timestamp() if at else None

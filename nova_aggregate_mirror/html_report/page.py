@@ -25,7 +25,8 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
-        time=dates.in_table, age=lambda seconds: _age(now - seconds))
+        time=lambda seconds: dates.iso(seconds)[:-1].replace('T', ' '),
+        age=lambda seconds: _age(now - seconds))
     script = environment.get_template(name + '.js').render()
     # The browser runs only the script with this hash.
     script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest())
