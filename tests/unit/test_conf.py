@@ -16,43 +16,41 @@ from tests.unit import doubles
 
 class TestOptions(testtools.TestCase):
 
+    def setUp(self):
+        super().setUp()
+        self.conf = doubles.make_conf(self)
+        self.options = self.conf.aggregate_mirror
+
     def test_registering_twice_changes_nothing(self):
         """nova-api may load the package by entry point and by paste filter."""
-        options = doubles.make_conf(self)
-        options.set_override('inline_timeout', 7, 'aggregate_mirror')
-        conf.register_opts(options)
-        self.assertEqual(7, options.aggregate_mirror.inline_timeout)
+        self.conf.set_override('inline_timeout', 7, 'aggregate_mirror')
+        conf.register_opts(self.conf)
+        self.assertEqual(7, self.options.inline_timeout)
 
     def test_defaults_of_nova_databases_are_kept(self):
         """The default connection applies only to the journal."""
-        doubles.make_conf(self)
         connection, = (opt for opt in db_options.database_opts
                        if opt.name == 'connection')
         self.assertIsNone(connection.default)
 
-    def test_journal_lies_below_the_state_path(self):
-        """By default the journal is in nova's state directory."""
-        options = doubles.make_conf(self)
-        self.assertEqual(
-            'sqlite:///%s/aggregate_mirror/journal.sqlite'
-            % options.state_path,
-            options.aggregate_mirror_database.connection)
-
     def test_defaults(self):
-        """A crash is repaired, and drift found, within about a minute."""
-        options = doubles.make_conf(self).aggregate_mirror
+        """A crash is repaired, and drift found, within about a minute.
+
+        The journal lies below nova's state directory. Without credentials,
+        version 1 warns, and version 2 fails.
+        """
         self.assertEqual(
             (10, 600, 5.0, 60.0, True),
-            (options.leader_lease, options.max_call_age,
-             options.inline_timeout, options.sync_interval, options.prune))
-        option_values.check(doubles.make_conf(self))
-
-    def test_missing_credentials(self):
-        """Version 1 warns, and version 2 fails."""
+            (self.options.leader_lease, self.options.max_call_age,
+             self.options.inline_timeout, self.options.sync_interval,
+             self.options.prune))
+        option_values.check(self.conf)
+        self.assertEqual('sqlite:///%s/aggregate_mirror/journal.sqlite'
+                         % self.conf.state_path,
+                         self.conf.aggregate_mirror_database.connection)
         major, _dot, _rest = metadata.version(conf.PACKAGE).partition('.')
-        self.assertEqual(
-            'warn' if int(major) < 2 else 'fail',
-            doubles.make_conf(self).aggregate_mirror.missing_credentials)
+        self.assertEqual('warn' if int(major) < 2 else 'fail',
+                         self.options.missing_credentials)
 
     def test_call_age_suits_every_timeout(self):
         """Rule 2: no row may be closed while its own call still converges."""
@@ -65,16 +63,12 @@ class TestOptions(testtools.TestCase):
         package = pathlib.Path(nova_aggregate_mirror.__file__).parent
         code = ''.join(path.read_text() for path in package.rglob('*.py')
                        if path.name != 'conf.py')
-        unread = [opt.name for opt in conf.OPTS
-                  if not re.search(r'\.%s\b' % opt.name, code)]
-        self.assertEqual([], unread)
+        self.assertEqual([], [opt.name for opt in conf.OPTS
+                              if not re.search(r'\.%s\b' % opt.name, code)])
 
     def test_every_option_is_listed(self):
         """The sample and the documentation list all options."""
-        listed = {group.name: {opt.name for opt in opts}
-                  for group, opts in conf.list_opts()}
-        options = doubles.make_conf(self)
-        self.assertEqual(set(options.aggregate_mirror),
-                         listed['aggregate_mirror'])
-        self.assertEqual(set(options.aggregate_mirror_database),
-                         listed['aggregate_mirror_database'])
+        listed = {group.name: {option.name for option in options}
+                  for group, options in conf.list_opts()}
+        self.assertEqual(listed, {group: {*self.conf[group]} for group in (
+            'aggregate_mirror', 'aggregate_mirror_database')})

@@ -5,6 +5,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
+from tests.unit.test_exceptions import classes
 
 
 class TestTable(testtools.TestCase):
@@ -17,10 +18,7 @@ class TestTable(testtools.TestCase):
             numbers - {exit_status.BROKEN_PIPE}, {*exit_status.TEXTS})
 
     def test_each_error_is_in_the_manual_of_a_sync(self):
-        errors = [error for error in vars(exceptions).values()
-                  if isinstance(error, type)
-                  and issubclass(error, exceptions.MirrorError)]
-        for error in errors:
+        for error in classes(exceptions.MirrorError):
             for unwritten in False, True:
                 self.assertIn(exit_status.of(error(''), unwritten),
                               exit_status.SYNC, error)

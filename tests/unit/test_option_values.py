@@ -11,7 +11,6 @@ import testtools
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import option_values
-from tests.unit import doubles
 
 OF_NOVA = (
     cfg.IntOpt('workers', min=1), cfg.FloatOpt('timeout'),
@@ -42,27 +41,24 @@ class TestValues(testtools.TestCase):
                 ('aggregate_mirror_database', 'max_pool_size', 'many',
                  'is "many": set it to a whole number')):
             options = self.read(group, name, text)
-            error = self.assertRaises(exceptions.InvalidConfiguration,
-                                      option_values.check, options)
             self.assertEqual('[%s] %s in %s %s' % (
-                group, name, options.config_file[0], expected), str(error))
+                group, name, options.config_file[0], expected),
+                self.refusal(options))
 
     def test_options_of_nova(self) -> None:
         """The error of a value that was read has no section of its own.
 
         A secret is not shown, whatever it is.
         """
-        for group in 'DEFAULT', 'placement':
-            for name, text, expected in (
-                    ('workers', '0', 'is "0": set it to a whole number from '
-                     '1'),
-                    ('timeout', '1m', 'is "1m": set it to a number'),
-                    ('insecure', 'si', 'is "si": set it to true or false'),
-                    ('interface', 'c', 'is "c": set it to one of a, b'),
-                    ('address', 'a b', 'is "a b" (a b is not a valid host '
-                     'address): correct it'),
-                    ('pin', '1234x', 'cannot be used: set it to a whole '
-                     'number')):
+        for name, text, expected in (
+                ('workers', '0', 'is "0": set it to a whole number from 1'),
+                ('timeout', '1m', 'is "1m": set it to a number'),
+                ('insecure', 'si', 'is "si": set it to true or false'),
+                ('interface', 'c', 'is "c": set it to one of a, b'),
+                ('address', 'a b', 'is "a b" (a b is not a valid host '
+                 'address): correct it'),
+                ('pin', '1234x', 'cannot be used: set it to a whole number')):
+            for group in 'DEFAULT', 'placement':
                 options = self.read(group, name, text)
                 options.register_opts(
                     OF_NOVA, None if group == 'DEFAULT' else group)
@@ -76,20 +72,20 @@ class TestValues(testtools.TestCase):
     def test_place(self) -> None:
         """The last file counts, and the environment more than any."""
         options = self.read('aggregate_mirror', 'sync_interval', '1m')
-        directory = pathlib.Path(
-            self.useFixture(fixtures.TempDir()).path)
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         for name in '1', '2':
             (directory / ('%s.conf' % name)).write_text(
                 '[aggregate_mirror]\nsync_interval = %sh\n' % name)
         options(['--config-file', options.config_file[0],
                  '--config-dir', str(directory)])
-        self.assert_refused(options, '[aggregate_mirror] sync_interval in '
-                            '%s/2.conf is "2h": ' % directory)
+        self.assertIn(' in %s/2.conf is "2h": ' % directory,
+                      self.refusal(options))
         self.useFixture(fixtures.EnvironmentVariable(
             'OS_AGGREGATE_MIRROR__SYNC_INTERVAL', '3h'))
-        self.assert_refused(
-            options, '[aggregate_mirror] sync_interval in the environment '
-            '(OS_AGGREGATE_MIRROR__SYNC_INTERVAL) is "3h": ')
+        self.assertIn(
+            '[aggregate_mirror] sync_interval in the environment '
+            '(OS_AGGREGATE_MIRROR__SYNC_INTERVAL) is "3h": ',
+            self.refusal(options))
 
     def test_name_that_is_no_option(self) -> None:
         """It is logged, with the option that was probably meant, if any."""
@@ -106,16 +102,15 @@ class TestValues(testtools.TestCase):
             self.assertEqual([text] if advice else [],
                              log.output.splitlines())
 
-    def assert_refused(self, options: cfg.ConfigOpts, text: str) -> None:
+    def refusal(self, options: cfg.ConfigOpts) -> str:
         options.clear_override('sync_interval', 'aggregate_mirror')
-        error = self.assertRaises(exceptions.InvalidConfiguration,
-                                  option_values.check, options)
-        self.assertEqual(text, str(error)[:len(text)])
+        return str(self.assertRaises(exceptions.InvalidConfiguration,
+                                     option_values.check, options))
 
     def read(self, group, name, text):
         """Return the configuration of a file that sets one option."""
         path = pathlib.Path(
-            self.useFixture(doubles.fixtures.TempDir()).path, 'nova.conf')
+            self.useFixture(fixtures.TempDir()).path, 'nova.conf')
         path.write_text('[%s]\n%s = %s\n' % (group, name, text))
         options = cfg.ConfigOpts()
         options.register_opt(cfg.StrOpt('state_path', default='/state'))
@@ -129,25 +124,24 @@ class TestValues(testtools.TestCase):
         So is a number that no limit excludes, because it compares as neither
         smaller nor greater. The default applies.
         """
-        empty = {('aggregate_mirror', 'request_filters'): [],
-                 ('aggregate_mirror_database', 'mysql_sql_mode'): ''}
+        empty = {'request_filters': [], 'mysql_sql_mode': ''}
+        defaults = self.read('DEFAULT', 'debug', 'true')
+        options = [(group.name, option) for group, options in conf.list_opts()
+                   for option in options]
         for text in ('', '  ', 'nan', 'NaN', '-nan', 'inf', '-inf', '-0.0'):
-            for group, options in conf.list_opts():
-                for option in options:
-                    key = group.name, option.dest
-                    if text.strip() and not isinstance(
-                            option.type, types.Number):
-                        continue
-                    configured = self.read(group.name, option.name, text)
-                    default = self.read(
-                        'DEFAULT', 'debug', 'true')[group.name][option.dest]
-                    found = option_values.override_mistakes(configured)
-                    value = configured[group.name][option.dest]
-                    if not text.strip() and key in empty:
-                        self.assertEqual(({}, empty[key]), (found, value))
-                    elif default not in (None, ''):
-                        self.assertEqual(({key}, default),
-                                         (found.keys(), value), (key, text))
+            for group, option in options:
+                is_number = isinstance(option.type, types.Number)
+                if text.strip() and not is_number:
+                    continue
+                configured = self.read(group, option.name, text)
+                default = defaults[group][option.dest]
+                found = option_values.override_mistakes(configured)
+                value = configured[group][option.dest]
+                if not is_number and option.dest in empty:
+                    self.assertEqual(({}, empty[option.dest]), (found, value))
+                elif default not in (None, ''):
+                    self.assertEqual(({(group, option.dest)}, default),
+                                     (found.keys(), value), option.dest)
 
     def test_no_hook(self):
         """The error names the mode in which nova mirrors by itself."""

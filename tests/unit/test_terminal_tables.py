@@ -24,13 +24,16 @@ def widest(table):
 
 class TestTables(testtools.TestCase):
 
+    def render(self, *rows):
+        return terminal_tables.render('ABC'[:len(rows[0])], rows)
+
     def test_text_is_wrapped_between_words(self):
         """A UUID can be copied, as long as another column gives way."""
-        table = terminal_tables.render(
-            ('A', 'B', 'C'), [(UUID, 'compute-17', TEXT)])
+        table = self.render((UUID, 'compute-17', TEXT))
         self.assertEqual(80, widest(table))
         self.assertIn(UUID, table)
         self.assertIn('compute-17', table)
+        self.assertEqual(80, widest(self.render((UUID, UUID, UUID))))
 
     def test_no_row(self):
         """The columns are shown."""
@@ -39,26 +42,16 @@ class TestTables(testtools.TestCase):
 
     def test_line_of_a_cell_that_is_empty(self):
         """A host without a provider has one line."""
-        table = terminal_tables.render(('A', 'B'), [(('h1', ''), '')])
+        table = self.render((('h1', ''), ''))
         self.assertIn('| h1 |   |', table)
         self.assertEqual(5, len(table.splitlines()))
 
     def test_name_is_divided_after_an_underscore(self):
         """If the table is too wide otherwise."""
-        row = 'foreign_aggregate', UUID, HOST
-        self.assertIn('| foreign_ ', terminal_tables.render(
-            ('A', 'B', 'C'), [row]))
-        row = 'the foreign_aggregate', UUID, HOST
-        self.assertIn('| foreign_ ', terminal_tables.render(
-            ('A', 'B', 'C'), [row]))
-        row = 'foreign_aggregate', UUID
+        for name in 'foreign_aggregate', 'the foreign_aggregate':
+            self.assertIn('| foreign_ ', self.render((name, UUID, HOST)))
         self.assertIn('| foreign_aggregate |',
-                      terminal_tables.render(('A', 'B'), [row[:2]]))
-
-    def test_words_that_do_not_fit(self):
-        table = terminal_tables.render(
-            ('A', 'B', 'C'), [(UUID, UUID, UUID)])
-        self.assertEqual(80, widest(table))
+                      self.render(('foreign_aggregate', UUID)))
 
     def test_width_of_the_terminal(self):
         """A table takes it, as far as its words allow; without one, 80."""
@@ -67,22 +60,20 @@ class TestTables(testtools.TestCase):
                 ('200', [(HOST, TEXT)], 4 + 3 + len(HOST) + len(TEXT)),
                 ('40', [('cmp-1', UUID)], 40)):
             self.useFixture(fixtures.EnvironmentVariable('COLUMNS', columns))
-            self.assertEqual(
-                width, widest(terminal_tables.render(('A', 'B'), rows)))
+            self.assertEqual(width, widest(self.render(*rows)))
 
     def test_colours(self):
         """Of states, on a terminal, without NO_COLOR, and in the frame."""
         out, rows = io.StringIO(), [('missing', 'cmp-1'), ('cmp-1', 'stale')]
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', out))
-        plain = terminal_tables.render(('A', 'B'), rows)
+        plain = self.render(*rows)
         self.assertNotIn('\x1b', plain)
         out.isatty = lambda: True
-        coloured = terminal_tables.render(('A', 'B'), rows)
+        coloured = self.render(*rows)
         self.assertIn('| \x1b[31mmissing\x1b[0m |', coloured)
-        self.assertEqual(
-            plain, re.sub('\x1b.*?m', '', coloured))
+        self.assertEqual(plain, re.sub('\x1b.*?m', '', coloured))
         self.useFixture(fixtures.EnvironmentVariable('NO_COLOR', '1'))
-        self.assertEqual(plain, terminal_tables.render(('A', 'B'), rows))
+        self.assertEqual(plain, self.render(*rows))
 
     def test_lines(self):
         """A tuple has a line for each value; a control is none."""
@@ -90,11 +81,8 @@ class TestTables(testtools.TestCase):
         self.assertEqual(6, len(table.splitlines()))
         self.assertNotIn('\x1b', table)
 
-
-class TestUsualRows(testtools.TestCase):
-    """With a host name of 25 characters, and UUIDs that can be copied."""
-
-    def test_sync(self):
+    def test_usual_rows_of_a_sync(self):
+        """A host name of 25 characters, and UUIDs that can be copied."""
         for name in 'zone-of-the-best-customer', '':
             table = terminal_tables.render(*syncs.in_table([
                 ('foreign_aggregate', HOST, UUID, name, UUID)]))
