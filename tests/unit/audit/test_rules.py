@@ -19,6 +19,8 @@ from tests.unit import doubles
 RULE = constraints.Rule(
     'zone az-1', frozenset({'a'}), required=True,
     keys=keyed_aggregates.Keys(frozenset({'availability_zone'})))
+BEFORE = rules.PastSync(50.0, 60.0, 0)
+AFTER = rules.PastSync(110.0, 120.0, 1)
 
 
 class TestOptions(testtools.TestCase):
@@ -34,9 +36,8 @@ class TestOptions(testtools.TestCase):
     def choose(self, *names):
         self.conf.set_override('request_filters', [*names], 'aggregate_mirror')
 
-    def enable(self, group, **options):
-        for name, value in options.items():
-            self.conf.set_override(name, value, group)
+    def settings(self, *names):
+        return readers.read_settings(self.conf, names)
 
     def test_rules_that_are_enforced(self):
         """Those of enabled filters, of either kind, in the list's order.
@@ -46,34 +47,34 @@ class TestOptions(testtools.TestCase):
         self.assertEqual(['zone'], rules.enforced(self.conf))
         self.choose('type_affinity', 'segment_addresses', 'of_another',
                     'default_availability_zone')
-        self.enable('filter_scheduler', enabled_filters=[
-            'AggregateInstanceExtraSpecsFilter'])
-        self.enable('scheduler', limit_tenants_to_placement_aggregate=True,
-                    query_placement_for_routed_network_aggregates=True)
+        for group, option, value in (
+                ('filter_scheduler', 'enabled_filters',
+                 ['AggregateInstanceExtraSpecsFilter']),
+                ('scheduler', 'limit_tenants_to_placement_aggregate', True),
+                ('scheduler', 'query_placement_for_routed_network_aggregates',
+                 True)):
+            self.conf.set_override(option, value, group)
         self.assertEqual(['zone', 'tenant_isolation', 'flavor_extra_specs',
                           'type_affinity', 'segment', 'of_another'],
                          rules.enforced(self.conf))
 
     def test_request_filters_that_are_loaded(self):
         """Each that has a rule; nova may confine tenants by another."""
-        self.assertEqual({}, readers.read_settings(self.conf, []).filters)
+        self.assertEqual({}, self.settings().filters)
         self.choose('type_affinity', 'segment_addresses')
-        self.assertEqual(
-            {'type_affinity'},
-            readers.read_settings(self.conf, []).filters.keys())
-        self.enable('scheduler', limit_tenants_to_placement_aggregate=True)
+        self.assertEqual({'type_affinity'}, self.settings().filters.keys())
+        self.conf.set_override(
+            'limit_tenants_to_placement_aggregate', True, 'scheduler')
         for names in [], ['tenant_isolation']:
-            self.assertEqual(
-                names or ['type_affinity'],
-                [*readers.read_settings(self.conf, names).filters])
+            self.assertEqual(names or ['type_affinity'],
+                             [*self.settings(*names).filters])
 
     def test_rules_of_filters_can_be_selected(self):
         """Each is loaded, also without a host filter of nova."""
         self.useFixture(fixtures.MockPatchObject(
             filter_table, 'HOST_FILTERS', {}))
         names = {row.name for row in filter_table.FILTERS if row.metadata}
-        self.assertEqual(names, readers.read_settings(
-            self.conf, names).filters.keys())
+        self.assertEqual(names, self.settings(*names).filters.keys())
 
     def test_default_zone(self):
         """It is compared if a filter enforces it, or if asked for."""
@@ -82,8 +83,7 @@ class TestOptions(testtools.TestCase):
                 ([], ['default_zone'], 'nova'),
                 (['default_availability_zone'], [], 'nova')):
             self.choose(*chosen)
-            self.assertEqual(zone, readers.read_settings(
-                self.conf, names).default_zone)
+            self.assertEqual(zone, self.settings(*names).default_zone)
 
 
 class TestRules(testtools.TestCase):
@@ -105,44 +105,42 @@ class TestRules(testtools.TestCase):
                 for misplacement in misplacements]
 
     def test_zone(self):
-        """Nova requires no zone that no aggregate has, but the default."""
-        zone = {'a': {'availability_zone': 'az-1'},
-                'b': {'availability_zone': 'az-2'}}
-        self.assertEqual([('zone', 'zone az-2', 'zone az-1')],
-                         self.broken(zone, zone='az-2'))
-        for requested in ('az-1', 'az-3', '', 'nova'):
-            self.assertEqual([], self.broken(zone, zone=requested))
-        self.assertIn(
-            ('zone', 'zone nova', 'zone az-1'),
-            self.broken(zone, zone='nova', default_zone='nova'))
-        self.assertEqual([('zone', 'zone az-2', 'no zone')], self.broken(
-            {'b': zone['b']}, zone='az-2'))
+        """Nova requires no zone that no aggregate has, but the default.
 
-    def test_default_zone(self):
-        """A server that is pinned to it, unless it is a zone itself."""
-        zone = {'a': {'availability_zone': 'az-1'}}
-        self.assertIn(('default_zone', 'zone nova', 'zone az-1'),
-                      self.broken(zone, zone='nova', default_zone='nova'))
-        self.assertEqual([('default_zone', 'zone nova', 'no zone')],
-                         self.broken({}, zone='nova', default_zone='nova'))
-        for requested in ('', 'az-1'):
-            self.assertEqual([], self.broken(
-                zone, zone=requested, default_zone='nova'))
-        self.assertEqual({'zone'}, {rule for rule, *_texts in self.broken(
-            {'b': {'availability_zone': 'nova'}}, zone='nova',
-            default_zone='nova')})
+        That is required of a server which is pinned to it, unless it is a
+        zone itself.
+        """
+        east = {'a': {'availability_zone': 'az-1'}}
+        west = {'b': {'availability_zone': 'az-2'}}
+        nova = {'b': {'availability_zone': 'nova'}}
+        for zones, zone, default, names, actual in (
+                (east | west, 'az-2', '', ['zone'], 'zone az-1'),
+                (west, 'az-2', '', ['zone'], 'no zone'),
+                (east | west, 'az-1', '', [], ''),
+                (east | west, 'az-3', '', [], ''),
+                (east | west, '', '', [], ''),
+                (east | west, 'nova', '', [], ''),
+                (east, 'nova', 'nova', ['default_zone', 'zone'], 'zone az-1'),
+                ({}, 'nova', 'nova', ['default_zone'], 'no zone'),
+                (east, '', 'nova', [], ''), (east, 'az-1', 'nova', [], ''),
+                (nova, 'nova', 'nova', ['zone'], 'no zone')):
+            self.assertEqual(
+                [(name, 'zone ' + zone, actual) for name in names],
+                sorted(self.broken(zones, zone=zone, default_zone=default)))
 
     def test_tenant_that_nova_confines(self):
         """It may use its own aggregates only, if it has any or needs one."""
         own = {'b': {'filter_tenant_id_1': 'p'}}
-        self.assertEqual([], self.broken(own))
-        self.assertEqual([('tenant_isolation', 'tenant p', 'not in west (b)')],
-                         self.broken(own, tenants_confined=True))
-        self.assertEqual([], self.broken({}, tenants_confined=True))
-        self.assertEqual(
-            [('tenant_isolation', 'tenant p', 'no aggregate matches')],
-            self.broken({}, tenants_confined=True,
-                        tenants_need_aggregate=True))
+        for metadata, needs, actual in (
+                (own, {}, ''), (own, {'tenants_confined': True},
+                                'not in west (b)'),
+                ({}, {'tenants_confined': True}, ''),
+                ({}, {'tenants_confined': True,
+                      'tenants_need_aggregate': True},
+                 'no aggregate matches')):
+            self.assertEqual(
+                [('tenant_isolation', 'tenant p', actual)] if actual else [],
+                self.broken(metadata, **needs))
 
     def test_segments(self):
         """Each server has its own; one server may break a rule twice."""
@@ -179,17 +177,17 @@ class TestCause(testtools.TestCase):
                 'u', 'n', 'h1', 'p', 'active', arrived, moved),
             rule, forced, aggregates, syncs)
 
-    def restricted(self, added, changed=(), **options):
-        """Return the cause for a host in aggregates of another tenant."""
-        metadata = dict.fromkeys(added, {'filter_tenant_id': 'a'})
-        aggregates = keyed_aggregates.Aggregates(
-            {}, metadata, {'h1': added}, {
-                (uuid, 'filter_tenant_id'): at for uuid, at in changed})
-        return self.cause(aggregates, rule=restricting(*added), **options)
-
     def test_restricting_aggregate(self):
         """It is no cause if another one restricted the host before."""
-        for added, changed, kind, since in (
+        def restricted(added, changed=(), **options):
+            metadata = dict.fromkeys(added, {'filter_tenant_id': 'a'})
+            found = self.cause(keyed_aggregates.Aggregates(
+                {}, metadata, {'h1': added}, {
+                    (uuid, 'filter_tenant_id'): at for uuid, at in changed}),
+                rule=restricting(*added), **options)
+            return found.kind, found.since
+
+        for added, changed, *expected in (
                 ({'x': 10.0, 'y': 200.0}, (), audit.FORCED, 100.0),
                 ({'x': None, 'y': 200.0}, (), audit.FORCED, 100.0),
                 ({'x': 150.0, 'y': 200.0}, (), audit.CHANGED, 150.0),
@@ -197,10 +195,10 @@ class TestCause(testtools.TestCase):
                 # It may have been an aggregate of both tenants.
                 ({'x': 10.0, 'y': 10.0}, [('y', 200.0)],
                  audit.CHANGED, 200.0)):
-            found = self.restricted(added, changed, forced=True)
-            self.assertEqual((kind, since), (found.kind, found.since), added)
-        self.assertEqual(audit.UNKNOWN, self.restricted(
-            {'x': 10.0, 'y': 200.0}).kind)
+            self.assertEqual(
+                (*expected,), restricted(added, changed, forced=True), added)
+        self.assertEqual(audit.UNKNOWN, restricted(
+            {'x': 10.0, 'y': 200.0})[0])
 
     def test_aggregate_that_does_not_restrict(self):
         """Nova before 30 ignores keys with a suffix."""
@@ -216,8 +214,7 @@ class TestCause(testtools.TestCase):
         for options, kind in (
                 ({'forced': True}, audit.FORCED),
                 ({'moved': 'evacuation'}, audit.MOVED),
-                ({'syncs': [rules.PastSync(50.0, 60.0, 0),
-                            rules.PastSync(110.0, 120.0, 1)]}, audit.DRIFT),
+                ({'syncs': [BEFORE, AFTER]}, audit.DRIFT),
                 ({}, audit.CHANGED)):
             self.assertEqual(
                 kind, self.cause(known(200.0), **options).kind, options)
@@ -261,22 +258,18 @@ class TestCause(testtools.TestCase):
         self.assertEqual(audit.UNKNOWN, self.cause(
             known(101.0, 200.0), arrived=None,
             syncs=[rules.PastSync(0.0, 1.0, 5)]).kind)
-        before = rules.PastSync(50.0, 60.0, 0)
         for syncs, kind in (
-                ([before, rules.PastSync(110.0, 120.0, 3)], audit.DRIFT),
-                ([before, rules.PastSync(90.0, 110.0, 3)], audit.DRIFT),
-                ([before, rules.PastSync(101.0, 110.0, 0),
+                ([BEFORE, AFTER], audit.DRIFT),
+                ([BEFORE, rules.PastSync(90.0, 110.0, 3)], audit.DRIFT),
+                ([BEFORE, rules.PastSync(101.0, 110.0, 0),
                   rules.PastSync(120.0, 130.0, 3)], audit.UNKNOWN),
-                ([rules.PastSync(110.0, 120.0, 3)], audit.UNKNOWN),
-                ([before], audit.UNKNOWN)):
-            self.assertEqual(kind, self.cause(known(), syncs=syncs).kind,
-                             syncs)
+                ([AFTER], audit.UNKNOWN), ([BEFORE], audit.UNKNOWN)):
+            self.assertEqual(
+                kind, self.cause(known(), syncs=syncs).kind, syncs)
 
     def test_move_during_drift(self):
         """Both are told, and it is later than the creation."""
-        syncs = [rules.PastSync(50.0, 60.0, 0),
-                 rules.PastSync(110.0, 120.0, 1)]
-        found = self.cause(known(), forced=True, syncs=syncs,
+        found = self.cause(known(), forced=True, syncs=[BEFORE, AFTER],
                            moved='live-migration')
         self.assertEqual(
             (audit.DRIFT, 'moved to the host by a live migration while '

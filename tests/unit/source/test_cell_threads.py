@@ -45,19 +45,15 @@ class TestThreads(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.source.cell_threads.AT_ONCE', seconds))
 
+    def begin(self, timeout=FOREVER):
+        """Begin again, with no cell that was silent."""
+        self.threads = cell_threads.Threads(timeout, timeout)
+        self.answering.set()
+
     def silent(self):
         self.queries += 1
         self.answering.wait()
         return {'silent': 'h1'}
-
-    def give_up(self):
-        """End a query without an answer, as a driver does after a wait."""
-        self.queries += 1
-        self.ahead += 5.0
-        return exceptions.CellUnavailable('timed out')
-
-    def refuse(self):
-        return exceptions.CellUnavailable('refused')
 
     def read(self, patient=False):
         """Read both cells; return whether the first is unavailable."""
@@ -77,8 +73,7 @@ class TestThreads(testtools.TestCase):
                 ending.wait()
 
         self.useFixture(fixtures.MonkeyPatch('threading.Thread', Thread))
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.answering.set()
+        self.begin()
         for _read in range(2):
             self.assertFalse(self.read())
 
@@ -86,16 +81,14 @@ class TestThreads(testtools.TestCase):
         """It is the traceback of a thread, and the next read tries again."""
         self.useFixture(fixtures.MonkeyPatch(
             'threading.excepthook', lambda args: None))
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.answering.set()
+        self.begin()
         found = self.threads.read({'first': lambda: {}[0]}, patient=False)
         self.assertIn('unexpected error', str(found['first']))
         self.assertFalse(self.read())
 
     def test_thread_that_cannot_be_started(self):
         """The next read tries again."""
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.answering.set()
+        self.begin()
         with fixtures.MonkeyPatch('threading.Thread.start', refuse):
             self.assertRaises(RuntimeError, self.read)
         self.assertFalse(self.read())
@@ -106,8 +99,8 @@ class TestThreads(testtools.TestCase):
             self.assertTrue(self.read())
         self.assertEqual(1, self.queries)
 
-    def answer_too_late(self):
-        """End the query of the silent cell, after its timeout."""
+    def end_queries(self):
+        """Let the queries of the silent cell end, after its timeout."""
         self.threads._timeout = 0.0
         self.answering.set()
         # Those of earlier tests may still end.
@@ -117,21 +110,16 @@ class TestThreads(testtools.TestCase):
         self.threads._timeout = FOREVER
 
     def test_cell_that_answered_too_late(self):
-        """Its next query is not waited for, either."""
-        self.answer_too_late()
+        """Its next query is not waited for, and by a full sync only once."""
+        self.end_queries()
         self.answering.clear()
         self.assertTrue(self.read())
-
-    def test_full_sync_next_to_a_silent_cell(self):
-        """It waits its timeout for a silent cell only once."""
-        self.answer_too_late()
-        self.answering.clear()
         self.wait_at_once(0.1)
         self.assertTrue(self.read(patient=True))
 
     def test_full_sync_of_a_cell_that_answers_again(self):
         """It is not left out because it was silent before."""
-        self.answer_too_late()
+        self.end_queries()
         self.assertFalse(self.read(patient=True))
 
     def waits(self, query, patient=False):
@@ -141,7 +129,7 @@ class TestThreads(testtools.TestCase):
 
     def test_silent_cell_is_waited_for_once_per_back_off(self):
         """The back-off doubles, however many reads there are."""
-        self.answer_too_late()
+        self.end_queries()
         self.answering.clear()
         self.wait_at_once(0.1)
         waited = []
@@ -153,19 +141,24 @@ class TestThreads(testtools.TestCase):
         # The first back-off has begun with the silence.
         self.assertEqual([1, 3, 7, 15, 31, 61, 91], waited)
 
-    def test_driver_that_gives_up(self):
-        """An error after a wait is no answer: the cell stays silent."""
-        self.wait_at_once(1.0)
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.assertIn('timed out', self.waits(self.give_up))
-        self.assertEqual('is not tried again yet: it was silent',
-                         self.waits(self.silent))
+    def test_error_after_a_wait(self):
+        """It is no answer, and the cell stays silent; one at once is one."""
+        for seconds, silent in (5.0, True), (0.0, False):
+            def give_up(seconds=seconds):
+                self.ahead += seconds
+                return exceptions.CellUnavailable('gave up')
+
+            self.begin()
+            self.wait_at_once(1.0)
+            self.assertEqual('gave up', self.waits(give_up))
+            if silent:
+                self.answering.clear()
+            self.assertEqual(silent, self.read())
 
     def test_driver_that_gives_up_after_the_wait(self):
         """The full sync does not wait its whole timeout again."""
         self.wait_at_once(0.1)
-        self.answering.set()
-        self.threads = cell_threads.Threads(0.1, 0.1)
+        self.begin(0.1)
         ending = threading.Event()
 
         def give_up_late():
@@ -173,21 +166,10 @@ class TestThreads(testtools.TestCase):
             return exceptions.CellUnavailable('timed out')
 
         self.assertEqual('0.1 s', self.waits(give_up_late, patient=True))
-        self.threads._timeout = FOREVER
         ending.set()
-        for thread in threading.enumerate():
-            if thread.name == 'first':
-                thread.join()
+        self.end_queries()
         self.answering.clear()
         self.assertEqual('0.1 s', self.waits(self.silent, patient=True))
-
-    def test_cell_that_refuses(self):
-        """It costs no wait, so that it is not silent afterwards."""
-        self.wait_at_once(1.0)
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.assertIn('refused', self.waits(self.refuse))
-        self.answering.set()
-        self.assertFalse(self.read())
 
     def test_cell_that_answers_again(self):
         """It is queried without being waited for until it answers."""
@@ -205,8 +187,8 @@ class TestThreads(testtools.TestCase):
             started.set()
             return self.silent()
 
-        reading = threading.Thread(target=self.threads.read, args=(
-            {'second': whole}, True))
+        reading = threading.Thread(
+            target=self.threads.read, args=({'second': whole}, True))
         reading.start()
         self.addCleanup(reading.join)
         self.addCleanup(self.answering.set)
