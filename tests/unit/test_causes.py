@@ -56,9 +56,13 @@ def parties() -> list[causes.Party]:
             causes.cell('two', '{scheme}://{hostname}/two')]
 
 
-def errors() -> abc.Iterator[exceptions.MirrorError]:
-    """Yield each cause, of one party after another."""
-    for cause, party in zip(CAUSES.values(), itertools.cycle(parties())):
+def errors(step: int = 1) -> abc.Iterator[exceptions.MirrorError]:
+    """Yield each cause of each party, or of some, one after another.
+
+    :param step: below the number of parties, so that no cause is left out
+    """
+    pairs = itertools.product(CAUSES.values(), parties())
+    for cause, party in itertools.islice(pairs, 0, None, step):
         yield exceptions.ServiceFailed.of(cause, party, 'GET /')
 
 
@@ -66,35 +70,34 @@ def values(failure: exceptions.Failure) -> tuple[str, str, str]:
     return failure.kind, failure.party, failure.step
 
 
+def failed(error: exceptions.MirrorError, **options: Any) -> result.Result:
+    """Return the result of a sync in which a provider fails."""
+    return result.Result(outcome.Outcome(
+        failed={outcome.Subject(outcome.PROVIDER, 'n1'): error}), **options)
+
+
 def shown(error: exceptions.MirrorError) -> dict[str, exceptions.Failure]:
     """Return the failure as each place has it that lists problems."""
-    down = {'one': error.failure}
-    nova = source.Nova({}, {}, {}, cells_down=down)
-    subject = outcome.Subject(outcome.PROVIDER, 'n1')
-    syncs = {
+    nothing, down = source.Nova({}, {}, {}), {'one': error.failure}
+    places = {
         'nothing compared': full_sync.without_comparison(
-            error, full_sync.Request()),
-        'cell': result.Result(outcome.Outcome(), nova),
-        'provider': result.Result(
-            outcome.Outcome(failed={subject: error}), source.Nova({}, {}, {})),
+            error, full_sync.Request()).problems,
+        'cell': result.Result(outcome.Outcome(), dataclasses.replace(
+            nothing, cells_down=down)).problems,
+        'provider': failed(error, nova=nothing).problems,
         'removals': result.Result(
-            outcome.Outcome(), source.Nova({}, {}, {}), refused=error)}
-    again = type(error).again(error.failure)
-    places = {name: sync.problems for name, sync in syncs.items()}
-    places |= {
+            outcome.Outcome(), nothing, refused=error).problems,
         'check': [finding.problem for finding in checks.failed(error)],
         'audit, explain, log of nova-api': problems.of_cells(down, 'it waits'),
-        'repeated': [problems.Problem.of(again)]}
+        'repeated': [problems.Problem.of(type(error).again(error.failure))]}
     return {name: problem.failure for name, [problem] in places.items()}
 
 
 def documents(error: exceptions.MirrorError) -> list[dict[str, Any]]:
     """Return the failure as programs read it, from a sync and an audit."""
     down = {'one': error.failure}
-    subject = outcome.Subject(outcome.PROVIDER, 'n1')
-    document = syncs.document(result.Result(
-        outcome.Outcome(failed={subject: error}),
-        source.Nova({}, {}, {}, cells_down=down), refused=error,
+    document = syncs.document(failed(
+        error, nova=source.Nova({}, {}, {}, cells_down=down), refused=error,
         not_compared=error))
     audited = auditor.document([], auditor.Totals(), down)
     return [*document['cells_down'], *document['failed'], document['refused'],
@@ -109,17 +112,15 @@ def printed(error: exceptions.MirrorError) -> dict[str, str]:
     with fixtures.FakeLogger() as audit_log:
         periodic_audit.PeriodicAudit(
             mock.Mock(side_effect=error), 1.0, mock.Mock()).step(lambda: False)
-    err = io.StringIO()
+    err, program_err = io.StringIO(), io.StringIO()
     waits = exceptions.JournalUnavailable.again(error.failure)
     with mock.patch.object(full_sync, 'of_hosts', autospec=True, return_value=(
             full_sync.without_comparison(waits, full_sync.Request()))), \
             contextlib.redirect_stderr(err):
         wait_run.run(mock.Mock(), mock.Mock(), frozenset({'h1'}), 0, 'sync')
-    command = mock.Mock(side_effect=error)
-    program_err = io.StringIO()
     with contextlib.redirect_stderr(program_err), \
             mock.patch.object(sys, 'argv', ['explain']):
-        program.run('explain', command)
+        program.run('explain', mock.Mock(side_effect=error))
     content = collect.Content(judged, collect.JournalContent(), {}, '')
     return {'history': add.call_args[0][1].reason,
             'agent\'s audit': audit_log.output, 'wait': err.getvalue(),
@@ -163,20 +164,12 @@ class TestCauses(testtools.TestCase):
             for party in parties():
                 self.assertTrue(cause.step_for(party).startswith('correct '))
 
-    def errors(self) -> abc.Iterator[exceptions.MirrorError]:
-        """Yield each cause of each party, with the values of the table."""
-        for cause in CAUSES.values():
-            for party in parties():
-                error = exceptions.ServiceFailed.of(cause, party, 'GET /')
-                self.assertEqual(
-                    (cause.kind, party.name, cause.step_for(party)),
-                    values(error.failure))
-                yield error
-
     def test_values_are_the_same_in_each_place(self) -> None:
         """Kind, party and step, which no place takes from a sentence."""
-        for error in self.errors():
-            expected = values(error.failure)
+        rows = itertools.product(CAUSES.values(), parties())
+        for (cause, party), error in zip(rows, errors(), strict=True):
+            expected = cause.kind, party.name, cause.step_for(party)
+            self.assertEqual(expected, values(error.failure))
             for place, failure in shown(error).items():
                 self.assertEqual(expected, values(failure), place)
             self.assertEqual(expected[1:], values(
@@ -189,7 +182,7 @@ class TestCauses(testtools.TestCase):
 
     def test_sentence_is_the_same_in_each_place(self) -> None:
         """It is made of the values by the failure alone."""
-        for error in self.errors():
+        for error in errors():
             [finding] = checks.failed(error)
             self.assertEqual('%s.' % error, finding.text)
             for place, text in printed(error).items():
@@ -199,62 +192,53 @@ class TestCauses(testtools.TestCase):
 class TestAgentLog(case.AgentTest):
     """Sentences of an agent that mirrors journal rows."""
 
-    def logged(self, message: str) -> str:
-        """Mirror as an agent that has just started; return what it logs."""
+    def assert_logged(self, message: str, error: exceptions.MirrorError
+                      ) -> None:
+        """Mirror as an agent that has just started."""
         with fixtures.FakeLogger() as log:
             self.new_drain().step()
-        line, = [line for line in log.output.splitlines() if message in line]
-        return line
+        self.assertIn('%s: %s' % (message, error), log.output.splitlines())
 
-    def test_row_that_fails(self) -> None:
-        """Its log line and its row have the sentence."""
-        for error in errors():
+    def test_row_that_fails_and_outage(self) -> None:
+        """A line of the log, and the row that failed, have the sentence."""
+        for error in errors(step=9):
             row = self.hand_over('h1', ['n1'])
             self.placement.broken = {('GET', 'n1'): error}
-            self.assertEqual(
-                'Host h1 (request -) is not mirrored yet: %s' % error,
-                self.logged('not mirrored'))
+            self.assert_logged(
+                'Host h1 (request -) is not mirrored yet', error)
             self.assertEqual([str(error)], [
                 left.last_error for left in self.left()])
-            self.journal.rows.close([row.id])
-
-    def test_outage(self) -> None:
-        self.hand_over('h1', ['n1'])
-        for error in errors():
             self.break_all(error)
-            self.assertEqual(
-                'Mirroring is suspended, operations stay in the journal: %s'
-                % error, self.logged('suspended'))
+            self.assert_logged('Mirroring is suspended, operations stay in '
+                               'the journal', error)
+            self.journal.rows.close([row.id])
 
 
 class TestHookLog(test_mirror.HookTest):
     """Sentences of a nova-api whose user changes an aggregate."""
 
-    def logged(self, error: exceptions.MirrorError, method: str, host: str,
-               *scopes: host_database.Scope | exceptions.MirrorError) -> str:
-        """Return what nova-api logs of an operation."""
+    def assert_logged(self, text: str, *operation: Any, **options: Any
+                      ) -> None:
         with fixtures.FakeLogger() as log:
-            self.run_hook(error, method, host, scopes=scopes or [
-                host_database.Scope('agg')])
-        return log.output
+            self.run_hook(*operation, **options)
+        self.assertIn(text, log.output)
 
     def test_converge_that_fails(self) -> None:
         """Rows and deletions have the sentence, and the row itself."""
-        for error in errors():
-            self.assertIn(
+        for error in errors(step=9):
+            self.assert_logged(
                 '%s is not mirrored to placement yet: %s; '
-                % (test_mirror.ADD, error),
-                self.logged(error, test_mirror.ADD, 'h1'))
+                % (test_mirror.ADD, error), error, test_mirror.ADD, 'h1')
             row, = self.journal.rows.all()
             self.assertEqual(str(error), row.last_error)
             self.journal.rows.close([row.id])
-            self.assertIn(
+            self.assert_logged(
                 'its deletion is not mirrored to placement: %s; ' % error,
-                self.logged(error, 'delete_aggregate', ''))
+                error, 'delete_aggregate')
 
     def test_nova_that_cannot_be_read(self) -> None:
         """Neither its API database nor a cell."""
-        for error in errors():
+        for error in errors(step=9):
             failure = dataclasses.replace(
                 error.failure, consequence='the agent mirrors its hosts later')
             for scope, sentence in (
@@ -263,12 +247,12 @@ class TestHookLog(test_mirror.HookTest):
                     (host_database.Scope(
                         'agg', cells_down={'one': error.failure}),
                      'a cell was not read: %s\n' % failure)):
-                self.assertIn(sentence, self.logged(
-                    error, test_mirror.ADD, 'h1', scope))
+                self.assert_logged(
+                    sentence, error, test_mirror.ADD, 'h1', scopes=[scope])
 
     def test_journal_that_cannot_be_written(self) -> None:
         """Neither a row nor the mark of a deletion."""
-        for error in errors():
+        for error in errors(step=9):
             failing = mock.Mock(
                 side_effect=exceptions.JournalUnavailable.again(error.failure))
             with mock.patch.object(self.journal.rows, 'record', failing), \
@@ -276,6 +260,6 @@ class TestHookLog(test_mirror.HookTest):
                 for method, host, end in (
                         (test_mirror.ADD, 'h1', 'This operation'),
                         ('delete_aggregate', '', 'Its deletion')):
-                    self.assertIn(
+                    self.assert_logged(
                         'request req-of-the-user): %s. %s ' % (error, end),
-                        self.logged(error, method, host))
+                        error, method, host)
