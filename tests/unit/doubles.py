@@ -24,6 +24,7 @@ from nova_aggregate_mirror import source
 
 SILENT = exceptions.CellUnavailable.of(
     causes.silent(5.0), causes.cell('cell9')).failure
+NO_ANSWER = exceptions.DeadlineExceeded('no answer')
 CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'
 
 
@@ -58,6 +59,11 @@ class Placement:
         """Write as another placement client does."""
         self.aggregates[provider] = set(aggregates)
         self.generations[provider] += 1
+
+    def fail(self, method: str, *names: str,
+             error: exceptions.MirrorError = NO_ANSWER) -> None:
+        """Let requests fail from now on, by default without an answer."""
+        self.broken |= {(method, name): error for name in names}
 
     def get(self, provider: str) -> client.Provider:
         self._ask('GET', provider)
