@@ -37,8 +37,7 @@ EXCUSED = ROOT / 'tests' / 'mutants.csv'
 # what the one before it has not noticed.
 TESTS = {
     'reconcile/provider_writes': [
-        ['unit.reconcile.test_provider_writes',
-         'unit.reconcile.test_provider_requests'],
+        ['unit.reconcile.test_provider_writes'],
         ['unit.reconcile.test_full_sync']],
     'limits/deadline': [['unit.limits.test_deadline']],
     'limits/backoff': [['unit.limits.test_backoff']],

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converging hosts and deleted aggregates, by the rules of the protocol."""
 
-import dataclasses
+import collections
+import functools
 import logging
 
 import fixtures
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
@@ -17,15 +19,60 @@ from tests.unit import doubles
 AGGREGATE, HOST, PROVIDER = outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER
 Subject = outcome.Subject
 Outcome = outcome.Outcome
+N1 = Subject(PROVIDER, 'n1')
+REPEATED = [('GET', 'n1'), ('TRUTH', ''), ('PUT', 'n1')]
+"""Rule 4: the order of the requests of an attempt."""
+LONG = 60.0
 
 
-class TestHosts(doubles.TestCase):
+class ConvergeTest(doubles.TestCase):
 
     def setUp(self):
         super().setUp()
         self.nova.hosts_of = {'a': {'h1'}, 'b': set()}
-        self.nova.nodes = {'n1': 'h1'}
-        self.placement.create('n1')
+        self.add('n1')
+
+    def add(self, *nodes, host='h1'):
+        for node in nodes:
+            self.nova.nodes[node] = host
+            self.placement.create(node)
+
+    def interfere_once(self, interfere):
+        """Do something just before the next PUT."""
+        def before(provider):
+            self.placement.before_put = lambda provider: None
+            interfere(provider)
+
+        self.placement.before_put = before
+
+    def replace_always(self, provider):
+        """Write as a client does that never stops writing."""
+        self.placement.write(provider, {'foreign'})
+
+    def recover_after_probe(self):
+        """Let placement answer everything once it was probed."""
+        probe = self.placement.probe
+
+        def recover():
+            try:
+                probe()
+            finally:
+                self.placement.broken.clear()
+
+        self.placement.probe = recover
+
+    def lose_journal(self, *_provider):
+        self.conf.set_override('connection', 'sqlite:////proc/journal',
+                               'aggregate_mirror_database')
+
+    def assert_no_row(self):
+        self.assertEqual([], self.journal.rows.all())
+
+
+class TestHosts(ConvergeTest):
+
+    def setUp(self):
+        super().setUp()
         self.written = self.useFixture(fixtures.FakeLogger(
             'nova_aggregate_mirror', level=logging.INFO))
 
@@ -35,78 +82,73 @@ class TestHosts(doubles.TestCase):
             provider_writes.Mode(**kwargs))
 
     def test_log_names_host_and_aggregates(self):
-        """Each with its UUID; a deleted aggregate has no name."""
+        """Each with its UUID; a deleted aggregate has no name.
+
+        A change that is not made is not logged. Of a provider without a
+        compute node, nova does not say on which host it was.
+        """
         self.journal.ledger.remember(['deleted'])
         self.placement.create('n1', 'b', 'deleted', 'foreign')
-        self.converge('h1')
-        self.converge('h1')
-        self.assertEqual(
-            'Host h1 (provider n1): added name of a (a); removed name of b '
-            '(b), deleted\n', self.written.output)
-
-    def test_log_of_a_provider_without_compute_node(self):
-        """Nova does not say on which host it was."""
+        for write in False, True, True:
+            self.converge('h1', write=write)
         self.nova.nodes = {}
-        self.placement.create('n1', 'a')
         self.hand_over('h1', ['n1'])
         self.drain()
         self.assertEqual(
-            'Provider n1: removed name of a (a)\n', self.written.output)
-
-    def test_log_of_a_dry_run(self):
-        """A change that is not made is not logged."""
-        self.converge('h1', write=False)
-        self.assertEqual('', self.written.output)
+            'Host h1 (provider n1): added name of a (a); removed name of b '
+            '(b), deleted\nProvider n1: removed name of a (a)\n',
+            self.written.output)
 
     def test_conflict_starts_again_at_the_read(self):
         """Rule 4: after a 409 the provider and the truth are read again."""
         def interfere(provider):
-            self.placement.before_put = lambda provider: None
             self.placement.write('n1', {'foreign'})
             self.nova.hosts_of['b'].add('h1')
 
-        self.placement.before_put = interfere
+        self.interfere_once(interfere)
         self.assertEqual(1, self.converge('h1').conflicts)
         self.assertEqual({'a', 'b', 'foreign'},
                          self.placement.aggregates['n1'])
-        self.assertEqual([('GET', 'n1'), ('TRUTH', ''), ('PUT', 'n1')],
-                         self.log[-3:])
+        self.assertEqual(REPEATED, self.log[-3:])
 
     def test_endless_conflict_is_a_failure(self):
         """A client that never stops writing does not block the converge."""
-        self.placement.before_put = (
-            lambda provider: self.placement.write(provider, {'foreign'}))
+        self.placement.before_put = self.replace_always
         outcome = self.converge('h1')
-        self.assertIsInstance(outcome.failed[Subject(PROVIDER, 'n1')],
-                              exceptions.GenerationConflict)
+        self.assertIsInstance(
+            outcome.failed[N1], exceptions.GenerationConflict)
         self.assertIn(journal.Dirty('h1'), outcome.unfinished)
-        self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
+        self.assertEqual({N1}, outcome.unwritten)
         # The first round only finds the node.
         self.assertEqual(provider_writes.ROUNDS - 1, outcome.conflicts)
 
     def test_endless_conflicts_of_many_do_not_delay_others(self):
         """Rule 14: a retry that helps none of them is the last one."""
-        hosts = ['h%02d' % number for number in range(12)]
-        healthy = hosts.pop()
-        self.nova.hosts_of['a'] = {*hosts, healthy}
-        self.nova.nodes = {'of-' + host: host for host in [*hosts, healthy]}
-        for node in self.nova.nodes:
-            self.placement.create(node)
-
-        def interfere(provider):
-            if provider != 'of-' + healthy:
-                self.placement.write(provider, {'foreign'})
-
-        self.placement.before_put = interfere
-        requests = [journal.Dirty(host, frozenset({'of-' + host}))
-                    for host in (*hosts, healthy)]
-        outcome = self.new_reconciler(batch=6).converge(requests)
-        self.assertEqual({Subject(PROVIDER, 'of-' + host) for host in hosts},
+        *nodes, healthy = ['m%02d' % number for number in range(12)]
+        for node in (*nodes, healthy):
+            self.add(node, host='of-' + node)
+            self.nova.hosts_of['a'].add('of-' + node)
+        self.placement.before_put = lambda provider: (
+            provider == healthy or self.replace_always(provider))
+        outcome = self.new_reconciler(batch=6).converge([
+            journal.Dirty('of-' + node, frozenset({node}))
+            for node in (*nodes, healthy)])
+        self.assertEqual({Subject(PROVIDER, node) for node in nodes},
                          {*outcome.failed})
-        self.assertEqual({'of-' + healthy}, outcome.done)
-        puts = self.sent('PUT')
+        self.assertEqual({healthy}, outcome.done)
         # The first batch is retried once; the second one is not.
-        self.assertEqual(2 * 6 + 6, len(puts))
+        self.assertEqual(2 * 6 + 6, len(self.sent('PUT')))
+
+    def test_few_endless_conflicts(self):
+        """Three are tried in each round, more only once more."""
+        self.placement.before_put = self.replace_always
+        for nodes, puts in (('n2', 'n3'), 5), (('n4',), 2):
+            self.add(*nodes)
+            self.log.clear()
+            self.reconciler.converge(
+                [journal.Dirty('h1', frozenset(self.nova.nodes))],
+                provider_writes.Mode())
+            self.assertEqual(puts, self.log.count(('PUT', 'n1')))
 
     def test_recorded_node_follows_its_current_host(self):
         """The orphan of a service delete keeps no owned association."""
@@ -118,13 +160,13 @@ class TestHosts(doubles.TestCase):
             self.hand_over('h1', ['n1'])
             self.drain()
             self.assertEqual(aggregates, self.placement.aggregates['n1'])
-            self.assertEqual([], self.journal.rows.all())
+            self.assert_no_row()
 
     def test_added_aggregate_is_in_the_ledger_before_the_write(self):
         """Rule 8: also if another provider is in it already."""
-        self.nova.hosts_of['a'] = {'h1', 'h2'}
-        self.nova.nodes['n2'] = 'h2'
-        self.placement.create('n2', 'a')
+        self.nova.hosts_of['a'].add('h2')
+        self.add('n2', host='h2')
+        self.placement.write('n2', 'a')
         self.placement.before_put = lambda provider: self.assertEqual(
             {'a'}, set(self.journal.ledger.entries()))
         self.converge('h1', 'h2')
@@ -143,11 +185,8 @@ class TestHosts(doubles.TestCase):
         for aggregates in (), ('a',), ('other',):
             self.placement.create('n1', 'foreign')
 
-            def interfere(provider, aggregates=aggregates):
-                self.placement.before_put = lambda provider: None
-                self.placement.write('n1', aggregates)
-
-            self.placement.before_put = interfere
+            self.interfere_once(
+                functools.partial(self.placement.write, aggregates=aggregates))
             self.assertEqual({'n1': {*aggregates} - {'a'}},
                              self.converge('h1').kept)
 
@@ -161,33 +200,30 @@ class TestHosts(doubles.TestCase):
         """nova-compute will create it, and a sync will find it."""
         del self.placement.aggregates['n1']
         self.hand_over('h1', ['n1'])
-        outcome = self.drain()
-        self.assertEqual({'n1'}, outcome.pending)
-        self.assertEqual([], self.journal.rows.all())
+        self.assertEqual({'n1'}, self.drain().pending)
+        self.assert_no_row()
 
     def test_write_that_a_sick_backend_answered(self):
         """It begins again at its GET, at once; only the second one counts."""
         for error in (exceptions.ServiceFailed('503'),
                       exceptions.MalformedAnswer('HTML')):
             self.placement.create('n1')
-            failures = [error]
+            put = self.placement.put
 
-            def fail_once(provider):
-                if failures:
-                    self.placement.broken['PUT', 'n1'] = failures.pop()
-                else:
-                    self.placement.broken.clear()
+            def fail_once(provider, aggregates, error=error, put=put):
+                self.log.append(('PUT', provider.uuid))
+                self.placement.put = put
+                raise error
 
-            self.placement.before_put = fail_once
+            self.placement.put = fail_once
             self.hand_over('h1', ['n1'])
             self.log.clear()
             outcome = self.drain()
-            self.assertEqual(
-                [('GET', 'n1'), ('TRUTH', ''), ('PUT', 'n1')] * 2, self.log)
+            self.assertEqual(REPEATED * 2, self.log)
             self.assertEqual({'a'}, self.placement.aggregates['n1'])
             self.assertEqual(({}, set()),
                              (outcome.failed, outcome.unwritten))
-            self.assertEqual([], self.journal.rows.all())
+            self.assert_no_row()
 
     def test_write_that_fails_again(self):
         """Rule 6: it is a failure, and is not repeated any more.
@@ -196,13 +232,13 @@ class TestHosts(doubles.TestCase):
         """
         self.hand_over('h1', ['n1'])
         for error, puts in ((exceptions.ServiceFailed('503'), 2),
-                            (exceptions.DeadlineExceeded('no answer'), 1)):
+                            (doubles.NO_ANSWER, 1)):
             self.placement.broken['PUT', 'n1'] = error
             self.log.clear()
             outcome = self.drain()
             self.assertEqual(puts, self.log.count(('PUT', 'n1')))
-            self.assertEqual({Subject(PROVIDER, 'n1'): error}, outcome.failed)
-            self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
+            self.assertEqual(({N1: error}, {N1}),
+                             (outcome.failed, outcome.unwritten))
             self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_write_that_is_to_be_sent_later(self):
@@ -221,8 +257,7 @@ class TestHosts(doubles.TestCase):
 
     def test_process_that_stops_during_a_batch(self):
         """The hosts that were not reached are interrupted, and not failed."""
-        self.nova.nodes['n2'] = 'h1'
-        self.placement.create('n2')
+        self.add('n2')
         stopped = []
         self.placement.before_put = lambda _provider: stopped.append(True)
         mirror = self.new_reconciler(
@@ -234,59 +269,37 @@ class TestHosts(doubles.TestCase):
 
     def test_provider_that_was_only_slow(self):
         """It is mirrored with patience, like the others."""
-        self.nova.nodes['n2'] = 'h1'
-        self.placement.create('n2')
-        self.placement.broken['GET', 'n1'] = exceptions.DeadlineExceeded('1')
-        probe = self.placement.probe
-
-        def recover():
-            probe()
-            self.placement.broken.clear()
-
-        self.placement.probe = recover
+        self.add('n2')
+        self.placement.fail('GET', 'n1')
+        self.recover_after_probe()
         self.hand_over('h1', ['n1', 'n2'])
         self.assertEqual({}, self.drain().failed)
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}}, self.placement.aggregates)
-        self.assertEqual([], self.journal.rows.all())
-
-    def test_failed_provider_does_not_stop_the_others(self):
-        """Every provider that can be mirrored is mirrored."""
-        self.nova.nodes['n2'] = 'h1'
-        self.placement.create('n2')
-        self.placement.broken['GET', 'n1'] = exceptions.ServiceFailed('503')
-        self.hand_over('h1', ['n1', 'n2'])
-        outcome = self.drain()
-        self.assertEqual({'a'}, self.placement.aggregates['n2'])
-        self.assertEqual([Subject(PROVIDER, 'n1')], list(outcome.failed))
-        self.assertEqual(1, len(self.journal.rows.all()))
-
-    def test_silent_cell_is_not_an_empty_cell(self):
-        """Its nodes keep their associations, and the row stays."""
-        self.nova.silent = {'h1'}
-        self.placement.create('n1', 'b')
-        self.hand_over('h1', ['n1'])
-        outcome = self.drain()
-        self.assertEqual({'b'}, self.placement.aggregates['n1'])
-        row, = self.journal.rows.all()
-        error = outcome.unfinished[row.dirty]
-        self.assertIs(error, outcome.failed[Subject(HOST, 'h1')])
-        self.assertIsInstance(error, exceptions.CellUnavailable)
-        self.assertEqual({'cell9'}, error.cells)
+        self.assert_no_row()
 
     def test_nova_that_cannot_be_read_changes_nothing(self):
-        """Without nova's state nothing is written."""
-        self.nova.broken = exceptions.NovaUnavailable('refused')
+        """A silent cell is not an empty cell; without nova there is none.
+
+        Nodes keep their associations, and the row stays.
+        """
         self.placement.create('n1', 'b')
-        self.hand_over('h1', ['n1'])
-        outcome = self.drain()
-        self.assertEqual({'b'}, self.placement.aggregates['n1'])
-        self.assertIs(self.nova.broken, outcome.failed[Subject(HOST, 'h1')])
-        self.assertEqual(1, len(self.journal.rows.all()))
+        row = self.hand_over('h1', ['n1'])
+        for silent, broken, kind, cells in (
+                ({'h1'}, None, exceptions.CellUnavailable, {'cell9'}),
+                (set(), exceptions.NovaUnavailable('refused'),
+                 exceptions.NovaUnavailable, set())):
+            self.nova.silent, self.nova.broken = silent, broken
+            outcome = self.drain()
+            self.assertEqual({'b'}, self.placement.aggregates['n1'])
+            error = outcome.unfinished[row.dirty]
+            self.assertIs(error, outcome.failed[Subject(HOST, 'h1')])
+            self.assertIsInstance(error, kind)
+            self.assertEqual(cells, error.cells)
+            self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_without_the_journal_a_host_is_still_mirrored(self):
         """Without the ledger, nova's current aggregates are still known."""
-        self.conf.set_override('connection', 'sqlite:////proc/journal',
-                               'aggregate_mirror_database')
+        self.lose_journal()
         self.placement.create('n1', 'b', 'deleted')
         outcome = self.converge('h1')
         self.assertEqual({'a', 'deleted'}, self.placement.aggregates['n1'])
@@ -294,18 +307,6 @@ class TestHosts(doubles.TestCase):
                               exceptions.JournalUnavailable)
         # Whether it is stale or foreign is not known.
         self.assertEqual({}, outcome.kept)
-
-    def test_row_of_a_running_operation_is_converged_and_kept(self):
-        """Rule 2: its own call closes it; a difference is written at once."""
-        row = self.record('h1', ['n1'])
-        outcome = self.drain()
-        self.assertEqual({'a'}, self.placement.aggregates['n1'])
-        self.assertEqual([dataclasses.replace(row, mirrored_at=self.now)],
-                         self.journal.rows.all())
-        self.assertEqual({}, outcome.unfinished)
-        self.log.clear()
-        self.drain()
-        self.assertNotIn(('PUT', 'n1'), self.log)
 
     def test_operations_of_one_request(self):
         """What one of them may still do does not hide how another failed."""
@@ -324,10 +325,7 @@ class TestHosts(doubles.TestCase):
         for write in self.hand_over, self.record:
             row = write('h1', ['n1'])
             self.placement.create('n1')
-            self.placement.before_put = (
-                lambda provider: self.conf.set_override(
-                    'connection', 'sqlite:////proc/journal',
-                    'aggregate_mirror_database'))
+            self.placement.before_put = self.lose_journal
             drained = reconciler.drain(reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
                 self.open_journal().rows), [row])
@@ -348,40 +346,30 @@ class TestHosts(doubles.TestCase):
         self.assertEqual([outcome.JOURNAL], list(self.drain().failed))
         self.assertEqual(before, self.journal.rows.all())
 
-    def test_node_that_comes_meanwhile_is_mirrored_too(self):
-        """Nova's answer has the new node; its GET comes after that."""
-        self.hand_over('h1', ['n1'])
-        self.nova.nodes['n2'] = 'h1'
-        self.placement.create('n2')
-        self.drain()
-        self.assertEqual({'a'}, self.placement.aggregates['n2'])
+    def hand_over_silent(self):
+        """Hand over a row of which a silent cell has a compute node."""
+        self.nova.hosts_of['a'].add('h2')
+        self.add('n2', host='h2')
+        self.nova.silent = {'h1'}
+        return self.hand_over('h2', ['n1', 'n2'])
 
     def test_cell_that_answers_in_a_later_round(self):
         """Its node is converged as well; rule 4: after its own GET."""
-        self.nova.hosts_of['a'].add('h2')
-        self.nova.nodes['n2'] = 'h2'
-        self.placement.create('n2')
-        self.nova.silent = {'h1'}
+        self.hand_over_silent()
 
         def answer(provider):
-            self.placement.before_put = lambda provider: None
             self.placement.write(provider, ())
             self.nova.silent = set()
 
-        self.placement.before_put = answer
-        self.hand_over('h2', ['n1', 'n2'])
+        self.interfere_once(answer)
         self.assertEqual({}, self.drain().unfinished)
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}}, self.placement.aggregates)
-        self.assertEqual([], self.journal.rows.all())
-        self.assertEqual([('GET', 'n1'), ('TRUTH', ''), ('PUT', 'n1')],
-                         self.log[-3:])
+        self.assert_no_row()
+        self.assertEqual(REPEATED, self.log[-3:])
 
     def test_cell_that_answers_in_the_last_round(self):
         """Its node is not converged, and the row does not wait for cells."""
-        self.nova.hosts_of['a'].add('h2')
-        self.nova.nodes['n2'] = 'h2'
-        self.placement.create('n2')
-        self.nova.silent = {'h1'}
+        row = self.hand_over_silent()
 
         def interfere(provider):
             self.placement.write(provider, ())
@@ -389,15 +377,66 @@ class TestHosts(doubles.TestCase):
                 self.nova.silent = set()
 
         self.placement.before_put = interfere
-        row = self.hand_over('h2', ['n1', 'n2'])
         outcome = self.drain()
         self.assertEqual(set(), reconciler.waiting(outcome))
         # A conflict would count as one that no retry resolves.
         self.assertIs(exceptions.Retriable,
                       type(outcome.unfinished[row.dirty]))
         self.assertEqual('nova reported it only in the last attempt',
-                         str(outcome.failed[Subject(PROVIDER, 'n1')]))
+                         str(outcome.failed[N1]))
         self.assertIsNone(self.journal.rows.all()[0].mirrored_at)
+
+
+class TestRequests(ConvergeTest):
+    """Which providers are asked again, and how long each is waited for."""
+
+    def converge(self, **mode):
+        """Converge; return the outcome, and the waits for each provider.
+
+        A wait tells whether a request had the long patience.
+        """
+        ask, waits = self.placement._ask, collections.defaultdict(list)
+
+        def note(method, what):
+            if method == 'GET':
+                waits[what].append(deadline.remaining() > LONG / 2)
+            ask(method, what)
+
+        self.placement._ask = note
+        return self.reconciler.converge(
+            [journal.Dirty('h1', frozenset(self.nova.nodes))],
+            provider_writes.Mode(**mode)), waits
+
+    def test_single_provider(self):
+        """It delays no other."""
+        self.assertEqual({'n1': [True]}, self.converge(patience=LONG)[1])
+
+    def test_single_provider_of_a_request(self):
+        """It is asked once more if all of placement is slow."""
+        self.placement.fail('GET', 'n1')
+        self.placement.fail('PROBE', '')
+        self.recover_after_probe()
+        self.assertEqual({'n1'}, self.converge()[0].done)
+
+    def test_providers_that_hang(self):
+        """All of them are asked with patience, once the others are written."""
+        self.add('n2', 'n3')
+        self.placement.fail('GET', 'n1', 'n2')
+        answer, waits = self.converge(patience=LONG)
+        self.assertEqual(({'n3'}, None), (answer.done, answer.outage))
+        self.assertEqual({'n1': [False, True], 'n2': [False, True],
+                          'n3': [False]}, waits)
+
+    def test_provider_that_fails_at_once(self):
+        """Patience would not help it. One that is missing is told as well."""
+        self.add('n2', 'n3')
+        self.nova.nodes['n0'] = 'h1'
+        error = exceptions.ServiceFailed('503')
+        self.placement.fail('GET', 'n1', error=error)
+        self.placement.fail('GET', 'n2')
+        answer, waits = self.converge(patience=LONG)
+        self.assertEqual(({'n0'}, error), (answer.missing, answer.failed[N1]))
+        self.assertEqual(([False], [False, True]), (waits['n1'], waits['n2']))
 
 
 class TestDeleted(doubles.TestCase):
@@ -441,45 +480,34 @@ class TestDeleted(doubles.TestCase):
         outcome = self.remove()
         self.assertEqual(({}, set()), (outcome.failed, outcome.pending))
 
-    def test_process_that_stops_leaves_the_rest(self):
-        """The rest is reported as not done, without any request."""
-        stopping = self.new_reconciler(
-            for_each=workers.in_threads(stopping=lambda: True))
-        failed = provider_writes.remove(
-            stopping, 'gone', provider_writes.Mode()).failed
-        self.assertIsInstance(
-            failed[Subject(AGGREGATE, 'gone')], exceptions.Stopped)
-        self.assertEqual([], self.log)
-
 
 class TestOutcome(doubles.TestCase):
 
     def test_one_error_of_many_is_over_when_all_are_right(self):
         """A provider stays unwritten until it is known to be in sync."""
-        error = exceptions.ServiceUnreachable('refused')
         first, second = journal.Dirty('h1'), journal.Dirty('h2')
-        one, other = Subject(PROVIDER, 'n1'), Subject(PROVIDER, 'n2')
+        one, other = N1, Subject(PROVIDER, 'n2')
+        error = exceptions.ServiceUnreachable('refused')
         outcome = Outcome(
             failed={one: error, other: error}, unwritten={one, other},
             hosts={first: error, second: error})
-        self.assertEqual({first: error, second: error}, outcome.unfinished)
-        outcome.merge(Outcome(done={'n1'}, hosts={first: None}))
-        self.assertEqual({other: error}, outcome.failed)
-        self.assertEqual({other}, outcome.unwritten)
-        self.assertEqual({second: error}, outcome.unfinished)
-        outcome.merge(Outcome(done={'n2'}, hosts={second: None}))
-        self.assertEqual(({}, set(), {}), (
-            outcome.failed, outcome.unwritten, outcome.unfinished))
+        for later, failed, unfinished in (
+                (Outcome(), [one, other], [first, second]),
+                (Outcome(done={'n1'}, hosts={first: None}), [other], [second]),
+                (Outcome(done={'n2'}, hosts={second: None}), [], [])):
+            outcome.merge(later)
+            self.assertEqual(
+                (dict.fromkeys(failed, error), {*failed},
+                 dict.fromkeys(unfinished, error)),
+                (outcome.failed, outcome.unwritten, outcome.unfinished))
 
     def test_sum_keeps_everything(self):
         """The sum has everything that both outcomes have."""
         error = exceptions.ServiceFailed('503')
-        subject = Subject(PROVIDER, 'n1')
         other = Outcome(
             changes=[outcome.Change('n1', ('a',))],
             kept={'n1': frozenset({'foreign'})}, done={'n2'}, missing={'n3'},
-            pending={'n3'}, failed={subject: error},
-            unwritten={subject},
+            pending={'n3'}, failed={N1: error}, unwritten={N1},
             hosts={journal.Dirty('h1'): error})
         one = Outcome()
         one.merge(other)
@@ -487,8 +515,7 @@ class TestOutcome(doubles.TestCase):
 
     def test_subjects_are_shown_as_text(self):
         """A provider, a host and an aggregate of the same name differ."""
-        subjects = [Subject(kind, 'x') for kind in (PROVIDER, HOST, AGGREGATE)]
         self.assertEqual(
             ['provider x', 'host x', 'deleted aggregate x', 'journal'],
-            [str(one) for one in (*subjects, outcome.JOURNAL)])
-        self.assertEqual(3, len(set(subjects)))
+            [*map(str, (*(Subject(kind, 'x') for kind in (
+                PROVIDER, HOST, AGGREGATE)), outcome.JOURNAL))])
