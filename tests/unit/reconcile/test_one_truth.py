@@ -6,13 +6,19 @@ ledger are in memory.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import functools
 import itertools
+import pathlib
+import sqlite3
+from typing import Any
 
 import fixtures
 import hypothesis
 from hypothesis import strategies as st
+from nova.conf import CONF
+from oslo_config import fixture as config_fixture
 import testtools
 
 from nova_aggregate_mirror import exceptions
@@ -21,7 +27,6 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 from tests.unit import doubles
-from tests.unit import nova_databases
 
 NODE = 'ab54c1f6-0f4c-4a34-b5cc-09e6d5cc4b6c'
 STORAGE = 'f2ad6ad0-7f0e-4c0f-9c0f-53b2d6c5b3a1'
@@ -30,6 +35,15 @@ CELLS = ('cell1', 'cell2', 'cell3')
 HOSTS = ('h1', 'h2', 'h3')
 AGGREGATES = ('a', 'b', 'c')
 FOREIGN = 'foreign'
+API_TABLES = """
+CREATE TABLE aggregates (id INTEGER PRIMARY KEY, uuid TEXT, name TEXT);
+CREATE TABLE aggregate_hosts (aggregate_id INTEGER, host TEXT);
+CREATE TABLE host_mappings (host TEXT, cell_id INTEGER);
+CREATE TABLE cell_mappings (id INTEGER PRIMARY KEY, uuid TEXT, name TEXT,
+                            database_connection TEXT);
+"""
+CELL_TABLES = (
+    'CREATE TABLE compute_nodes (uuid TEXT, host TEXT, deleted INTEGER);')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +90,56 @@ class World:
         return frozenset().union(*map(self.wants, self.hosts))
 
 
+class NovaDatabases(fixtures.Fixture):
+    """An API database and cells in SQLite, with the columns that are read."""
+
+    def _setUp(self) -> None:
+        self._path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self._open('api').executescript(API_TABLES)
+        for cell in CELLS:
+            self._open(cell).executescript(CELL_TABLES)
+        self.useFixture(config_fixture.Config(CONF)).config(
+            group='api_database', connection=self._url('api'))
+
+    def fill(self, world: World, silent: abc.Collection[str]) -> None:
+        """Replace everything; the databases of silent cells are missing."""
+        numbers = {cell: id for id, cell in enumerate(CELLS, 1)}
+        members = []
+        for id, hosts in enumerate(world.members.values()):
+            members += [(id, host) for host in hosts]
+        self._write(
+            'api', cell_mappings=[
+                (id, cell, cell, self._url(
+                    'missing/directory' if cell in silent else cell))
+                for cell, id in numbers.items()],
+            host_mappings=[(host, numbers[cell])
+                           for host, cell in world.mapped.items()],
+            aggregates=[(id, uuid, 'name of ' + uuid)
+                        for id, uuid in enumerate(world.members)],
+            aggregate_hosts=members)
+        for cell in CELLS:
+            self._write(cell, compute_nodes=[
+                (uuid, host, 0) for where, (host, uuid) in world.rows.items()
+                if where == cell])
+
+    def _write(self, name: str, **tables: list[tuple[Any, ...]]) -> None:
+        with contextlib.closing(self._open(name)) as connection, connection:
+            for table, rows in tables.items():
+                connection.execute('DELETE FROM ' + table)
+                for row in rows:
+                    connection.execute('INSERT INTO %s VALUES (%s)' % (
+                        table, ', '.join('?' * len(row))), row)
+
+    def _open(self, name: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path / (name + '.sqlite'))
+        connection.execute('PRAGMA synchronous = OFF')
+        connection.execute('PRAGMA journal_mode = MEMORY')
+        return connection
+
+    def _url(self, name: str) -> str:
+        return 'sqlite:///%s' % (self._path / (name + '.sqlite'))
+
+
 def _subsets(values: tuple[str, ...]) -> st.SearchStrategy[frozenset[str]]:
     return st.sampled_from([
         frozenset(some) for size in range(len(values) + 1)
@@ -93,17 +157,17 @@ def worlds(draw: st.DrawFn) -> World:
     at_home = draw(_subsets(CELLS))
     mapped |= {host: cell for cell, (host, _uuid) in rows.items()
                if cell in at_home}
-    state = draw(st.tuples(*(
-        st.sampled_from(('current', 'current', 'marked', 'vanished'))
-        for _uuid in AGGREGATES)))
-    now = {uuid for uuid, what in zip(AGGREGATES, state) if what == 'current'}
-    marked, vanished = (
-        frozenset(uuid for uuid, what in zip(AGGREGATES, state)
-                  if what == wanted) for wanted in ('marked', 'vanished'))
+    state = {uuid: draw(st.sampled_from(
+        ('current', 'current', 'marked', 'vanished'))) for uuid in AGGREGATES}
+
+    def those(wanted: str) -> frozenset[str]:
+        return frozenset(
+            uuid for uuid, what in state.items() if what == wanted)
+
     return World(
         rows, mapped,
-        {uuid: draw(_subsets(HOSTS)) for uuid in AGGREGATES if uuid in now},
-        marked, vanished,
+        {uuid: draw(_subsets(HOSTS)) for uuid in sorted(those('current'))},
+        those('marked'), those('vanished'),
         draw(_subsets((*AGGREGATES, FOREIGN))), draw(_subsets(CELLS)))
 
 
@@ -141,15 +205,12 @@ class TestOneTruth(testtools.TestCase):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
         self.useFixture(doubles.ShortUUIDs())
-        self.databases = self.useFixture(nova_databases.NovaDatabases(CELLS))
+        self.databases = self.useFixture(NovaDatabases())
         self.source = database.DatabaseSource()
 
-    def play(self, world, silent=None):
+    def play(self, world, silent=()):
         """Set up a world; all cells answer unless some are ``silent``."""
-        self.databases.fill(
-            [(cell, uuid, host)
-             for cell, (host, uuid) in sorted(world.rows.items())],
-            world.mapped, world.members, silent or ())
+        self.databases.fill(world, silent)
         self.placement = doubles.Placement([])
         self.placement.create(NODE, *world.placed)
         # A shared storage, which is no compute node.
@@ -159,12 +220,11 @@ class TestOneTruth(testtools.TestCase):
 
     def sync(self):
         """Run a full sync as the agent does."""
-        before = frozenset(self.placement.aggregates[STORAGE])
+        before = self.placement.aggregates[STORAGE] & {FOREIGN}
         sync = full_sync.run(self.reconciler, request=full_sync.Request(
             full_sync.UNLIMITED))
-        self.assertEqual(before - {'a', 'b', 'c'}, {
-            uuid for uuid in self.placement.aggregates[STORAGE]
-            if uuid == FOREIGN})
+        self.assertEqual(
+            before, self.placement.aggregates[STORAGE] & {FOREIGN})
         return sync, frozenset(self.placement.aggregates[NODE])
 
     def close(self, host, nodes=()):
@@ -201,7 +261,8 @@ class TestOneTruth(testtools.TestCase):
         for error in failed.values():
             self.assertIsInstance(error, exceptions.Contradiction)
             for cell, (host, _uuid) in world.rows.items():
-                if host in world.hosts and not world.home:
+                # Without a mapped host, all of them are its hosts.
+                if not world.home:
                     self.assertIn(
                         'host %s in cell %s' % (host, cell), str(error))
 
@@ -248,8 +309,7 @@ class TestOneTruth(testtools.TestCase):
         self.assertEqual(world.placed, placed)
         self.assertIsInstance(error, exceptions.CellUnavailable)
         self.assertLessEqual(
-            error.cells, {'%s (%s)' % (cell, cell)
-                          for cell in world.silent})
+            error.cells, {'%s (%s)' % (cell, cell) for cell in world.silent})
         self.assertNotEqual(set(), error.cells)
 
     @_in_worlds
