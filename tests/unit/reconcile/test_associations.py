@@ -64,16 +64,15 @@ class TestCompare(testtools.TestCase):
                 ('x', 'a'): 'unknown_provider',
                 ('x', 'b'): 'unknown_provider', ('x', 'd'): 'stale',
                 ('x', 'g'): 'unknown_provider',
-            }, {pair: state for pair, state in compared.items()
-                if pair[0] == 'x'})
+            }, {pair: compared[pair] for pair in compared if 'x' in pair})
 
     def test_without_prune(self):
         """Aggregates that users deleted are removed nevertheless."""
-        stale = {pair: state for pair, state in states(
-            self.compare(prune=False)).items() if 'stale' in state}
-        self.assertEqual({
-            ('h3', 'b'): 'stale_kept', ('h3', 'g'): 'stale_kept',
-            ('x', 'd'): 'stale'}, stale)
+        kept = states(self.compare(prune=False))
+        self.assertEqual(
+            {('h3', 'b'): 'stale_kept', ('h3', 'g'): 'stale_kept',
+             ('x', 'd'): 'stale'},
+            {pair: kept[pair] for pair in kept if 'stale' in kept[pair]})
 
     def test_scope(self):
         """Other hosts and other aggregates are left out."""
@@ -106,32 +105,28 @@ class TestCompare(testtools.TestCase):
 
 
 class TestAfter(testtools.TestCase):
-    """The associations after a sync, as compared before it."""
 
-    def after(self, **result):
+    def test_after_a_sync(self):
+        """As compared before it; changes keep their state.
+
+        Foreign aggregates are added; what others have repaired is left out.
+        What was neither changed nor in sync is unknown, or without provider.
+        """
         differences = associations.compare(comparison.Comparison(
             CURRENT, NOVA, LEDGER, frozenset('b')))
-        found = states(associations.after_sync(
-            differences, outcome.Outcome(**result), NOVA))
-        return {pair: state for pair, state in found.items()
-                if pair[0] in ('h1', 'h3')}
-
-    def test_changes(self):
-        """They keep their state; foreign aggregates are added."""
-        self.assertEqual({
-            ('h1', 'b'): 'missing', ('h3', 'b'): 'stale',
-            ('h3', 'f'): 'foreign_aggregate'}, self.after(
-                changes=[outcome.Change('n1', ('b',)),
-                         outcome.Change('n3', (), ('b',))],
-                kept={'n3': frozenset('f')}, done={'n1', 'n3'}))
-
-    def test_what_others_have_repaired(self):
-        self.assertEqual({}, self.after(done={'n1', 'n3'}))
-
-    def test_failures(self):
-        """Neither changed nor in sync: unknown, or without a provider."""
-        self.assertEqual(
-            {('h1', 'b'): 'pending', ('h3', 'b'): 'unknown'}, self.after(
-                pending={'n1'}, done={'n3'}, failed={
-                    outcome.Subject(outcome.PROVIDER, 'n3'):
-                        exceptions.ServiceFailed('')}))
+        node = outcome.Subject(outcome.PROVIDER, 'n3')
+        for result, expected in (
+                ({'changes': [outcome.Change('n1', ('b',)),
+                              outcome.Change('n3', (), ('b',))],
+                  'kept': {'n3': frozenset('f')}, 'done': {'n1', 'n3'}},
+                 {('h1', 'b'): 'missing', ('h3', 'b'): 'stale',
+                  ('h3', 'f'): 'foreign_aggregate'}),
+                ({'done': {'n1', 'n3'}}, {}),
+                ({'pending': {'n1'}, 'done': {'n3'},
+                  'failed': {node: exceptions.ServiceFailed('')}},
+                 {('h1', 'b'): 'pending', ('h3', 'b'): 'unknown'})):
+            found = states(associations.after_sync(
+                differences, outcome.Outcome(**result), NOVA))
+            self.assertEqual(expected, {
+                pair: state for pair, state in found.items()
+                if pair[0] in ('h1', 'h3')})

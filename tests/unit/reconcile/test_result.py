@@ -47,17 +47,43 @@ def judged(*states, write=True, failed=(), unwritten=(), unfinished=(),
 
 class TestSummary(testtools.TestCase):
 
-    def summary(self, *states, **options):
-        return judged(*states, **options).summary()
+    def test_figures(self):
+        """Only changes that were made, or would be, or what keeps them.
 
-    def test_changes(self):
-        """Only those that were made, or would be."""
-        self.assertEqual('1 association added, 2 removed.',
-                         self.summary('missing', 'stale', 'stale'))
-        self.assertEqual('1 association removed.', self.summary('stale'))
-        self.assertEqual(
-            'Placement differs from nova: 2 associations to add.',
-            self.summary('missing', 'missing', write=False))
+        A failure is none, and a refusal is not listed as merely kept. An
+        interruption has what is left.
+        """
+        differs = 'Placement differs from nova: 2 associations to add.'
+        unchanged = 'No association was changed.'
+        again = ' not reconciled: run this command again.'
+        for states, options, said in (
+                (['missing', 'stale', 'stale'], {},
+                 '1 association added, 2 removed.'),
+                (['stale'], {}, '1 association removed.'),
+                (['missing', 'missing'], {'write': False}, differs),
+                ([], {'failed': ['n1']}, unchanged),
+                ([], {'failed': ['n1'], 'write': False},
+                 'No association would be changed.'),
+                (['stale'], {'failed': ['n2', 'n3']},
+                 '1 association removed.'),
+                ([], {'nova': NODELESS}, unchanged),
+                ([], {'nova': UNMAPPED}, unchanged),
+                ([], {'not_compared': FAILED}, ''),
+                # The rest matches, and the exit status is another.
+                (['pending'], {'nova': source.Nova(
+                    {'a': 'zone'}, {}, {'n0': 'h0', 'n1': 'h1'})},
+                 'Placement matches nova: 1 aggregate, 2 compute nodes, 1 of '
+                 'them without a resource provider yet'),
+                (['stale_kept'], {}, '1 stale association kept: --prune '
+                 'removes stale associations.'),
+                (['stale_kept'], {'refused': REFUSED}, unchanged),
+                ([], {'unfinished': ['h1']},
+                 'Interrupted; 1 host or deleted aggregate' + again),
+                ([], {'unfinished': ['h1', 'h2']},
+                 'Interrupted; 2 hosts or deleted aggregates' + again),
+                ([], {'not_compared': STOPPED}, 'Interrupted before the '
+                 'comparison: run this command again.')):
+            self.assertEqual(said, judged(*states, **options).summary())
 
     def test_nothing_to_change(self):
         """What was compared is counted, that of the selection only."""
@@ -72,63 +98,22 @@ class TestSummary(testtools.TestCase):
                     outcome.Outcome(), nova,
                     request=result.Request(**request)).summary())
 
-    def test_failures(self):
-        """Placement may not match nova then."""
-        for write, said in (True, 'No association was changed.'), (
-                False, 'No association would be changed.'):
-            self.assertEqual(said, self.summary(failed=['n1'], write=write))
-        self.assertEqual('1 association removed.',
-                         self.summary('stale', failed=['n2', 'n3']))
-        for nova in NODELESS, UNMAPPED:
-            self.assertEqual('No association was changed.',
-                             self.summary(nova=nova))
-        self.assertEqual('', self.summary(not_compared=FAILED))
-
-    def test_pending(self):
-        """The rest of placement matches, and the exit status is another."""
-        nova = source.Nova({'a': 'zone'}, {}, {'n0': 'h0', 'n1': 'h1'})
-        self.assertEqual(
-            'Placement matches nova: 1 aggregate, 2 compute nodes, 1 of them '
-            'without a resource provider yet',
-            self.summary('pending', nova=nova))
-
-    def test_stale_associations_that_are_kept(self):
-        self.assertEqual(
-            '1 stale association kept: --prune removes stale associations.',
-            self.summary('stale_kept'))
-
-    def test_removals_that_are_refused(self):
-        """They are a failure, and not listed as merely kept."""
-        self.assertEqual('No association was changed.', self.summary(
-            'stale_kept', refused=REFUSED))
-
-    def test_interruption(self):
-        """With what is left, in singular and plural."""
-        again = ' not reconciled: run this command again.'
-        self.assertEqual('Interrupted; 1 host or deleted aggregate' + again,
-                         self.summary(unfinished=['h1']))
-        self.assertEqual('Interrupted; 2 hosts or deleted aggregates' + again,
-                         self.summary(unfinished=['h1', 'h2']))
-        self.assertEqual(
-            'Interrupted before the comparison: run this command again.',
-            self.summary(not_compared=STOPPED))
-
 
 class TestJudgement(testtools.TestCase):
 
-    def judgement(self, *states, **options):
-        return judged(*states, **options).judgement
+    def test_each(self):
+        """A provider that is not there yet can be in no aggregate.
 
-    def test_success(self):
-        """A provider that is not there yet can be in no aggregate."""
-        self.assertEqual('success', self.judgement('missing', 'pending'))
-
-    def test_partial_and_failure(self):
-        """A failure or a refusal leaves something to do."""
-        for options in ({'failed': ['n1']}, {'nova': NODELESS},
-                        {'nova': UNMAPPED}, {'refused': REFUSED}):
-            self.assertEqual('partial', self.judgement(**options))
-        self.assertEqual('failure', self.judgement(not_compared=FAILED))
+        A failure or a refusal leaves something to do.
+        """
+        for expected, states, options in (
+                ('success', ['missing', 'pending'], {}),
+                ('partial', [], {'failed': ['n1']}),
+                ('partial', [], {'nova': NODELESS}),
+                ('partial', [], {'nova': UNMAPPED}),
+                ('partial', [], {'refused': REFUSED}),
+                ('failure', [], {'not_compared': FAILED})):
+            self.assertEqual(expected, judged(*states, **options).judgement)
 
 
 class TestStatus(testtools.TestCase):
@@ -155,37 +140,35 @@ class TestStatus(testtools.TestCase):
                 status, judged(*states, **options).status(), options)
 
     def test_problems(self):
-        """Each has one next step, its own or that of the failure."""
-        for faulty, (text, step, failure) in (
-                (judged('pending'), (
-                    'Host h0: compute node n0 has no resource provider yet',
-                    result.NO_PROVIDER, None)),
-                (judged(nova=NODELESS), (
-                    'Host h1: nova does not find its compute node', '', None)),
+        """Each has one next step, its own or that of the failure.
+
+        A dry run mirrors nothing; what it could not read is not compared.
+        """
+        host = 'Host h1 (provider n1) is not '
+        for faulty, text, step, failure in (
+                (judged('pending'),
+                 'Host h0: compute node n0 has no resource provider yet',
+                 result.NO_PROVIDER, None),
+                (judged(nova=NODELESS),
+                 'Host h1: nova does not find its compute node', '', None),
                 (judged(nova=dataclasses.replace(
-                    UNMAPPED, obstacles={'h1': ('no mapping', 'map it')})), (
-                        'Host h1: no mapping', 'map it', None)),
-                (judged(failed=['n1'], nova=MAPPED), (
-                    'Host h1 (provider n1) is not mirrored', '',
-                    FAILED.failure)),
-                (judged(failed=['n1'], nova=MAPPED, kind=outcome.FOREIGN), (
-                    'Host h1: the foreign aggregates of provider n1 are '
-                    'unknown', '', FAILED.failure)),
+                    UNMAPPED, obstacles={'h1': ('no mapping', 'map it')})),
+                 'Host h1: no mapping', 'map it', None),
+                (judged(failed=['n1'], nova=MAPPED), host + 'mirrored', '',
+                 FAILED.failure),
+                (judged(failed=['n1'], nova=MAPPED, write=False),
+                 host + 'compared', '', FAILED.failure),
+                (judged(unwritten=['n1'], nova=MAPPED, write=False),
+                 host + 'mirrored', '', FAILED.failure),
+                (judged(failed=['n1'], nova=MAPPED, kind=outcome.FOREIGN),
+                 'Host h1: the foreign aggregates of provider n1 are unknown',
+                 '', FAILED.failure),
                 (judged(nova=dataclasses.replace(
-                    MAPPED, cells_down={'cell9': doubles.SILENT})), (
-                    '', '', dataclasses.replace(
-                        doubles.SILENT,
-                        consequence='its hosts are unchanged'))),
-                (judged(refused=REFUSED), (
-                    'Removals refused', '', REFUSED.failure))):
+                    MAPPED, cells_down={'cell9': doubles.SILENT})),
+                 '', '', dataclasses.replace(
+                     doubles.SILENT, consequence='its hosts are unchanged')),
+                (judged(refused=REFUSED),
+                 'Removals refused', '', REFUSED.failure)):
             problem, = faulty.problems
             self.assertEqual((text, step, failure), (
                 problem.text, problem.step, problem.failure))
-
-    def test_failures_of_a_dry_run(self):
-        """It mirrors nothing; what it could not read is not compared."""
-        for unwritten, text in ((), 'compared'), (('n1',), 'mirrored'):
-            dry_run = judged(failed=['n1'], unwritten=unwritten, nova=MAPPED,
-                             write=False)
-            self.assertEqual(['Host h1 (provider n1) is not %s' % text], [
-                problem.text for problem in dry_run.problems])
