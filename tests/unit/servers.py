@@ -7,6 +7,7 @@ import http.server
 import ipaddress
 import json
 import os
+import pathlib
 import socket
 import ssl
 import threading
@@ -80,11 +81,11 @@ def certificate(folder: str | os.PathLike[str], host: str = '',
     names = x509.SubjectAlternativeName([address])
     signed = unsigned.add_extension(names, False).sign(key, hashes.SHA256())
     path = os.path.join(folder, 'server.pem')
-    with open(path, 'wb') as pem:
-        pem.write(key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption()))
-        pem.write(signed.public_bytes(serialization.Encoding.PEM))
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption())
+    pathlib.Path(path).write_bytes(
+        private + signed.public_bytes(serialization.Encoding.PEM))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
     return context, path
@@ -101,8 +102,7 @@ class LoopbackTestCase(testtools.TestCase):
     def nova_conf(self, *lines: str) -> str:
         """Write a nova.conf; return its path."""
         path: str = self.useFixture(fixtures.TempDir()).join('nova.conf')
-        with open(path, 'w') as file:
-            file.write('\n'.join(lines))
+        pathlib.Path(path).write_text('\n'.join(lines))
         return path
 
 
@@ -174,8 +174,7 @@ class Server(fixtures.Fixture):
         """Read a request without a body."""
         text = b''
         while not text.endswith(b'\r\n\r\n'):
-            piece = client.recv(4096)
-            if not piece:
+            if not (piece := client.recv(4096)):
                 raise OSError('the client has closed')
             text += piece
         return text
@@ -221,8 +220,6 @@ class Cloud(fixtures.Fixture):
         self.headers: dict[str, str] = {}
         self.failures: dict[str, list[Answer]] = {}
         """Paths to the answers of sick backends, which come first."""
-        self.peers: list[tuple[str, int]] = []
-        """Client address of each request, one per connection."""
         self.stuck = threading.Event()
         """Set as soon as a request hangs."""
         self._over = threading.Event()
@@ -262,7 +259,6 @@ class Cloud(fixtures.Fixture):
     def _answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         path = urllib.parse.urlsplit(handler.path).path
         self.requests.append((handler.command, path))
-        self.peers.append(handler.client_address)
         if path in self.hanging:
             self.stuck.set()
             self._over.wait()

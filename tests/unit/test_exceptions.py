@@ -48,9 +48,10 @@ class TestFailure(testtools.TestCase):
 
     def test_lasting_failure(self) -> None:
         """It is the same one when its text has another request's ID."""
-        one, other = (exceptions.ServiceFailed(
-            'answered 500: req-%d' % number, 'placement')
-            for number in range(2))
-        self.assertEqual(one.failure.key, other.failure.key)
-        self.assertNotEqual(one.failure.key, exceptions.ServiceFailed(
-            'answered 500: req-0', 'glance').failure.key)
+        key, other, of_another = (
+            exceptions.ServiceFailed(
+                'answered 500: req-%d' % number, party).failure.key
+            for number, party in enumerate(
+                ('placement', 'placement', 'glance')))
+        self.assertEqual(key, other)
+        self.assertNotEqual(key, of_another)

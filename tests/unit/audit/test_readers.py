@@ -68,22 +68,22 @@ class TestRequests(testtools.TestCase):
         return self.requests.parse(self.stored(server, **requested), server)
 
     def test_servers_that_share_a_request(self):
-        """It is parsed once, and others are not mistaken for it."""
-        shared = [self.request(zone='east', image={'hw_machine_type': 'pc'})
-                  for _server in range(10)]
-        self.assertEqual(1, self.parsed)
-        self.assertEqual(
-            [('east', 'tenant-a', {'hw_machine_type': 'pc'})] * 10,
-            [(request.zone, request.project, request.image)
-             for request in shared])
-        self.assertEqual('west', self.request(zone='west').zone)
-        self.assertEqual('tenant-b', self.request(project='tenant-b').project)
+        """It is parsed once, and others are not mistaken for it.
 
-    def test_value_that_is_the_uuid_of_the_server(self):
-        """Only the fields that name the server are left out."""
+        Only the fields that name the server are left out.
+        """
+        for _server in range(10):
+            shared = self.request(
+                zone='east', image={'hw_machine_type': 'pc'})
+            self.assertEqual(
+                ('east', 'tenant-a', {'hw_machine_type': 'pc'}),
+                (shared.zone, shared.project, shared.image))
+        self.assertEqual(1, self.parsed)
         server = uuidutils.generate_uuid()
-        self.assertEqual(server, self.request(server, zone=server).zone)
+        for zone in 'west', 'other', server:
+            self.assertEqual(zone, self.request(server, zone=zone).zone)
         self.assertEqual('other', self.request(zone='other').zone)
+        self.assertEqual('tenant-b', self.request(project='tenant-b').project)
 
     def test_memory_is_bounded(self):
         """Neither many requests nor long ones are kept."""
@@ -99,17 +99,17 @@ class TestRequests(testtools.TestCase):
 
     def test_image_of_many_possible_fields(self):
         """Only those that are set are asked for."""
+        asked, is_set = [], objects.ImageMetaProps.obj_attr_is_set
+
         def count(image, name):
-            self.asked.append(name)
+            asked.append(name)
             return is_set(image, name)
 
-        is_set = objects.ImageMetaProps.obj_attr_is_set
         stored = self.stored('', image={'hw_machine_type': 'pc'})
-        self.asked = []
         self.useFixture(fixtures.MonkeyPatch(
             'nova.objects.ImageMetaProps.obj_attr_is_set', count))
         readers.parse(stored)
-        self.assertLess(len(self.asked), 5)
+        self.assertLess(len(asked), 5)
 
 
 def _trickles(server: servers.Server, connection: socket.socket) -> None:

@@ -23,14 +23,12 @@ class TestRead(testtools.TestCase):
         for provider, aggregates in (('n1', ('a', 'foreign')), ('n2', 'b'),
                                      ('disk', 'az'), ('idle', '')):
             self.placement.create(provider, *aggregates)
-        self.broken = self.placement.broken
 
     def read(self, used, unused='', count=math.inf):
+        """Read what placement has that had this many providers before."""
         self.log.clear()
-        self.placement.provider_count = count
-        return self.read_again(used, unused)
-
-    def read_again(self, used, unused=''):
+        if count:
+            self.placement.provider_count = count
         return survey.read_memberships(
             provider_writes.Context(journal.Ledger(), None, self.placement),
             frozenset(used), frozenset(unused))
@@ -47,8 +45,7 @@ class TestRead(testtools.TestCase):
         """If that takes fewer requests: the list, and one for each."""
         answer = self.read('abcdefgh', 'z')
         self.assertEqual(8 + 1 + 1, len(self.log))
-        self.log.clear()
-        self.assertEqual(answer, self.read_again('abcdefgh', 'z'))
+        self.assertEqual(answer, self.read('abcdefgh', 'z', count=None))
         self.assertEqual(5, len(self.log))
 
     def test_aggregate_in_another_spelling(self):
@@ -73,31 +70,26 @@ class TestRead(testtools.TestCase):
     def test_provider_that_cannot_be_read(self):
         """It is in the lists of its aggregates, unless it is gone."""
         for error in FAILED, exceptions.ProviderNotFound('deleted'):
-            self.broken['GET', 'n1'] = error
+            self.placement.fail('GET', 'n1', error=error)
             self.assertEqual(
                 ({'disk': {'a'}, 'n1': {'a'}, 'n2': {'b'}}, {}),
                 self.read('abcdefgh', '', 4))
             self.assertEqual(5 + 8, len(self.log))
 
-    def test_aggregate_that_cannot_be_read(self):
-        """Its providers are unknown, and all others are known."""
-        self.broken['MEMBERS', 'b'] = FAILED
-        self.assertEqual(
-            ({'disk': {'a'}, 'n1': {'a'}}, {'b': FAILED}), self.read('abc'))
+    def test_aggregate_or_list_that_cannot_be_read(self):
+        """The providers of one aggregate are unknown, all others are known.
 
-    def test_list_that_cannot_be_read(self):
-        """Each of its aggregates is asked for, so that only some fail."""
-        self.broken['MEMBERS', 'x,y,z'] = FAILED
-        self.broken['MEMBERS', 'x'] = FAILED
+        Each aggregate of a list is asked for, so that only some fail.
+        """
+        self.placement.fail('MEMBERS', 'x,y,z', 'x', 'b', error=FAILED)
         self.assertEqual(
-            ({'n2': {'b'}, 'disk': {'z'}}, {'x': FAILED}),
-            self.read('b', 'xyz'))
+            ({'disk': {'a', 'z'}, 'n1': {'a'}}, {'b': FAILED, 'x': FAILED}),
+            self.read('abc', 'xyz'))
 
     def test_placement_that_does_not_answer(self):
         """Nothing is compared after three failures and a probe."""
-        for name in 'abcdefgh':
-            self.broken['MEMBERS', name] = FAILED
-        self.broken['PROBE', ''] = FAILED
+        self.placement.fail('MEMBERS', *'abcdefgh', error=FAILED)
+        self.placement.fail('PROBE', '', error=FAILED)
         self.assertIs(FAILED, self.assertRaises(
             exceptions.ServiceFailed, self.read, 'abcdefgh'))
         self.assertEqual(4, len(self.log))
@@ -105,19 +97,15 @@ class TestRead(testtools.TestCase):
     def test_providers_without_an_answer(self):
         """They end the read, not another failure before them."""
         self.placement.create('other')
-        error = exceptions.DeadlineExceeded('was silent')
-        self.broken['GET', 'disk'] = exceptions.ProviderNotFound('deleted')
-        for name in 'idle', 'n1', 'n2':
-            self.broken['GET', name] = error
-        self.placement.provider_count = 5
-        self.assertIs(error, self.assertRaises(
-            exceptions.MirrorError, self.read_again, 'abcdefgh'))
+        self.placement.fail(
+            'GET', 'disk', error=exceptions.ProviderNotFound('deleted'))
+        self.placement.fail('GET', 'idle', 'n1', 'n2')
+        self.assertIs(doubles.NO_ANSWER, self.assertRaises(
+            exceptions.MirrorError, self.read, 'abcdefgh', '', 5))
         self.assertNotIn(('GET', 'other'), self.log)
 
     def test_likely_and_unlikely_aggregates_without_an_answer(self):
         """Those of one kind do not count for the other."""
-        error = exceptions.DeadlineExceeded('was silent')
-        for name in 'c', 'd', 'x', 'x,y,z':
-            self.broken['MEMBERS', name] = error
+        self.placement.fail('MEMBERS', 'c', 'd', 'x', 'x,y,z')
         _, unread = self.read('abcd', 'xyz')
         self.assertEqual({'c', 'd', 'x'}, unread.keys())
