@@ -38,6 +38,13 @@ class ShortUUIDs(fixtures.MonkeyPatch):
         super().__init__('nova_aggregate_mirror.uuids.is_uuid', bool)
 
 
+class Once(dict[tuple[str, str], exceptions.MirrorError]):
+    """Errors of requests, which occur once each."""
+
+    def __getitem__(self, key: tuple[str, str]) -> exceptions.MirrorError:
+        return self.pop(key)
+
+
 class Placement:
     """Providers with their aggregates and generations; requests are logged."""
 

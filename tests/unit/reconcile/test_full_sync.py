@@ -32,13 +32,6 @@ NO_ANSWER = doubles.NO_ANSWER
 N1 = Subject(PROVIDER, 'n1')
 
 
-class Once(dict):
-    """Errors that occur once each."""
-
-    def __getitem__(self, key):
-        return self.pop(key)
-
-
 class SyncTest(doubles.TestCase):
 
     def setUp(self):
@@ -355,14 +348,14 @@ class TestSync(SyncTest):
         self.mark_deleted('gone')
         self.nova.hosts_of['c'] = {'h1'}
         for share, failed in (None, {N1: NO_ANSWER}), (0.5, {}):
-            self.placement.broken = Once({('PUT', 'n1'): NO_ANSWER})
+            self.placement.broken = doubles.Once({('PUT', 'n1'): NO_ANSWER})
             self.placement.aggregates['n1'].discard('c')
             self.assertEqual(failed, self.failed(max_removed_share=share))
             self.assertEqual(bool(failed),
                              'gone' in self.placement.aggregates['n1'])
         # Nor does the removal of another aggregate.
         self.mark_deleted('g1', 'g2')
-        self.placement.broken = Once(
+        self.placement.broken = doubles.Once(
             {('PUT', 'n1'): exceptions.RequestRejected('400')})
         result = self.sync()
         self.assertEqual(({N1}, exit_status.NOT_UPDATED),
@@ -390,14 +383,11 @@ class TestSync(SyncTest):
         self.sync()
         self.mark_deleted('gone')
         self.nova.hosts_of['c'] = {'h1'}
-        put, errors = self.placement.put, [NO_ANSWER]
 
-        def late(provider, aggregates):
-            put(provider, aggregates)
-            if provider.uuid == 'n1' and errors:
-                raise errors.pop()
+        def fail():
+            raise NO_ANSWER
 
-        self.placement.put = late
+        self.after_first(self.placement, 'put', fail)
         self.assertEqual({}, self.failed())
 
     def test_stop_of_a_removal(self):
@@ -413,15 +403,8 @@ class TestSync(SyncTest):
         """That it did not exist is no contradiction."""
         del self.placement.aggregates['n1']
         self.hand_over('h1', ['n1'])
-        read_all, reads = self.nova.read_all, []
-
-        def create():
-            reads.append(1)
-            if len(reads) == 2:
-                self.placement.create('n1')
-            return read_all()
-
-        self.nova.read_all = create
+        self.after_first(self.nova, 'read_all', lambda: self.after_first(
+            self.nova, 'read', lambda: self.placement.create('n1')))
         self.assertEqual({}, self.failed())
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
 
@@ -450,7 +433,7 @@ class TestSync(SyncTest):
             def advance(self):
                 counts[-1][1] += 1
 
-        self.placement.broken = Once({('PUT', 'n1'): FAILED})
+        self.placement.broken = doubles.Once({('PUT', 'n1'): FAILED})
         full_sync.run(self.new_reconciler(display=Counter()))
         self.assertEqual([[2, 2]], counts)
 
@@ -815,7 +798,7 @@ class TestUnmarked(VanishedTest):
         """It makes up for no other failure of its provider."""
         self.sync()
         self.placement.aggregates['n1'] = {'gone'}
-        self.placement.broken = Once(
+        self.placement.broken = doubles.Once(
             {('PUT', 'n1'): exceptions.RequestRejected('400')})
         result = self.later(comparison.FOREIGN_AFTER, max_removed_share=1.0)
         self.assertEqual(set(), self.placement.aggregates['n1'])

@@ -49,18 +49,6 @@ class ConvergeTest(doubles.TestCase):
         """Write as a client does that never stops writing."""
         self.placement.write(provider, {'foreign'})
 
-    def recover_after_probe(self):
-        """Let placement answer everything once it was probed."""
-        probe = self.placement.probe
-
-        def recover():
-            try:
-                probe()
-            finally:
-                self.placement.broken.clear()
-
-        self.placement.probe = recover
-
     def lose_journal(self, *_provider):
         self.conf.set_override('connection', 'sqlite:////proc/journal',
                                'aggregate_mirror_database')
@@ -184,7 +172,6 @@ class TestHosts(ConvergeTest):
         self.assertEqual({}, self.converge('h1').kept)
         for aggregates in (), ('a',), ('other',):
             self.placement.create('n1', 'foreign')
-
             self.interfere_once(
                 functools.partial(self.placement.write, aggregates=aggregates))
             self.assertEqual({'n1': {*aggregates} - {'a'}},
@@ -208,14 +195,7 @@ class TestHosts(ConvergeTest):
         for error in (exceptions.ServiceFailed('503'),
                       exceptions.MalformedAnswer('HTML')):
             self.placement.create('n1')
-            put = self.placement.put
-
-            def fail_once(provider, aggregates, error=error, put=put):
-                self.log.append(('PUT', provider.uuid))
-                self.placement.put = put
-                raise error
-
-            self.placement.put = fail_once
+            self.placement.broken = doubles.Once({('PUT', 'n1'): error})
             self.hand_over('h1', ['n1'])
             self.log.clear()
             outcome = self.drain()
@@ -270,8 +250,8 @@ class TestHosts(ConvergeTest):
     def test_provider_that_was_only_slow(self):
         """It is mirrored with patience, like the others."""
         self.add('n2')
-        self.placement.fail('GET', 'n1')
-        self.recover_after_probe()
+        self.placement.broken = doubles.Once(
+            {('GET', 'n1'): doubles.NO_ANSWER})
         self.hand_over('h1', ['n1', 'n2'])
         self.assertEqual({}, self.drain().failed)
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}}, self.placement.aggregates)
@@ -303,8 +283,8 @@ class TestHosts(ConvergeTest):
         self.placement.create('n1', 'b', 'deleted')
         outcome = self.converge('h1')
         self.assertEqual({'a', 'deleted'}, self.placement.aggregates['n1'])
-        self.assertIsInstance(outcome.unfinished[journal.Dirty('h1')],
-                              exceptions.JournalUnavailable)
+        error, = outcome.unfinished.values()
+        self.assertIsInstance(error, exceptions.JournalUnavailable)
         # Whether it is stale or foreign is not known.
         self.assertEqual({}, outcome.kept)
 
@@ -413,9 +393,8 @@ class TestRequests(ConvergeTest):
 
     def test_single_provider_of_a_request(self):
         """It is asked once more if all of placement is slow."""
-        self.placement.fail('GET', 'n1')
-        self.placement.fail('PROBE', '')
-        self.recover_after_probe()
+        self.placement.broken = doubles.Once(dict.fromkeys(
+            [('GET', 'n1'), ('PROBE', '')], doubles.NO_ANSWER))
         self.assertEqual({'n1'}, self.converge()[0].done)
 
     def test_providers_that_hang(self):
