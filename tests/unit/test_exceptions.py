@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures: their kinds, and the text that is made of their parts."""
+"""Failures: their kinds, exit statuses, and the text of their parts."""
 
 from collections import abc
 
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 
 # Programs compare these: a change needs a release note.
 KINDS = {
@@ -55,3 +56,19 @@ class TestFailure(testtools.TestCase):
                 ('placement', 'placement', 'glance')))
         self.assertEqual(key, other)
         self.assertNotEqual(key, of_another)
+
+
+class TestExitStatus(testtools.TestCase):
+
+    def test_each_status_has_a_text(self) -> None:
+        """But that of a shell for a reader that ended first."""
+        numbers = {value for value in vars(exit_status).values()
+                   if isinstance(value, int)}
+        self.assertEqual(
+            numbers - {exit_status.BROKEN_PIPE}, {*exit_status.TEXTS})
+
+    def test_each_error_is_in_the_manual_of_a_sync(self) -> None:
+        for error in classes(exceptions.MirrorError):
+            for unwritten in False, True:
+                self.assertIn(exit_status.of(error(''), unwritten),
+                              exit_status.SYNC, error)

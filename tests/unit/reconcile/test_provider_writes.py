@@ -6,6 +6,7 @@ import functools
 import logging
 
 import fixtures
+import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -418,6 +419,25 @@ class TestRequests(ConvergeTest):
         self.assertEqual(([False], [False, True]), (waits['n1'], waits['n2']))
 
 
+class TestRowLocks(testtools.TestCase):
+
+    def test_more_locked_rows_than_a_step_waits_for(self):
+        """It waits a few times, and then writes no row of any statement."""
+        locks, waits = reconciler.RowLocks(), []
+
+        def wait(ids):
+            waits.append(ids)
+            raise exceptions.JournalLocked('locked')
+
+        first, later = ['a', 'b', 'c', 'd'], ['e', 'f']
+        locks.write(wait, first)
+        self.assertEqual([first, ['a'], ['b']], waits)
+        locks.write(wait, later)
+        self.assertEqual(reconciler.MOST_TIMEOUTS, len(waits))
+        self.assertEqual({*first, *later}, locks.locked.keys())
+        self.assertEqual({'a', 'b'}, locks.waited)
+
+
 class TestDeleted(doubles.TestCase):
 
     def setUp(self):
@@ -460,7 +480,7 @@ class TestDeleted(doubles.TestCase):
         self.assertEqual(({}, set()), (outcome.failed, outcome.pending))
 
 
-class TestOutcome(doubles.TestCase):
+class TestOutcome(testtools.TestCase):
 
     def test_one_error_of_many_is_over_when_all_are_right(self):
         """A provider stays unwritten until it is known to be in sync."""

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judgement of a full sync, its summary and its problems."""
+"""The judgement of a full sync, its summary, problems and history."""
 
 import dataclasses
+from unittest import mock
 
 import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 
@@ -172,3 +177,64 @@ class TestStatus(testtools.TestCase):
             problem, = faulty.problems
             self.assertEqual((text, step, failure), (
                 problem.text, problem.step, problem.failure))
+
+
+class TestLines(testtools.TestCase):
+
+    def test_one_step(self):
+        """It is that of the failure, or of the problem."""
+        failure = exceptions.ServiceFailed(
+            'answered 500', 'placement', step='see its log').failure
+        self.assertEqual(
+            ['Host h1 is not mirrored: placement answered 500: see its log',
+             'Host h2 has no host mapping: map it'],
+            problems.lines([
+                problems.Problem(
+                    'h1', 'Host h1 is not mirrored', failure=failure),
+                problems.Problem('h2', 'Host h2 has no host mapping', 'map it')
+            ], ''))
+
+    def test_many_with_the_same_failure(self):
+        """The first of them are listed; a command lists all."""
+        same = problems.Problem('h', 'a', failure=FAILED.failure)
+        texts = problems.lines(12 * [same], '"-f json"')
+        self.assertEqual([*10 * [str(same)], (
+            '... and 2 more of the same kind; "-f json" lists all')], texts)
+
+
+class TestHistory(testtools.TestCase):
+
+    def entry(self, sync, interruption=0, **request):
+        """Return the entry of a sync in the history."""
+        with mock.patch.object(full_syncs, 'add', autospec=True) as add:
+            sync_history.note(
+                mock.sentinel.database, 'agent', 1.0, dataclasses.replace(
+                    sync, request=result.Request(**request),
+                    interruption=interruption))
+        [call] = add.mock_calls
+        return call.args[1]
+
+    def test_whether_nova_was_compared(self):
+        """In a full sync, even if it could not read a provider."""
+        for compared, arguments in (
+                (True, {}), (False, {'interruption': 130}),
+                (False, {'hosts': frozenset({'h1'})}),
+                (False, {'write': False, 'observes': True})):
+            self.assertIs(compared, self.entry(
+                judged(failed=['n1']), **arguments).compared)
+        self.assertFalse(self.entry(full_sync.without_comparison(
+            FAILED, result.Request())).compared)
+
+    def test_removals(self):
+        """They are listed in full: nothing else has them afterwards.
+
+        What is only observed is cut: a command lists all of it.
+        """
+        count = sync_history.MOST + 1
+        for listed, request in (
+                (count, {}),
+                (sync_history.MOST, {'write': False, 'observes': True})):
+            sync = self.entry(judged(*['stale'] * count), **request)
+            self.assertEqual(
+                (count, listed),
+                (sync.removed, len(sync.removals.splitlines())))
