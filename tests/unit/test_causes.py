@@ -70,36 +70,30 @@ def values(failure: exceptions.Failure) -> tuple[str, str, str]:
     return failure.kind, failure.party, failure.step
 
 
-def failed(error: exceptions.MirrorError, **options: Any) -> result.Result:
-    """Return the result of a sync in which a provider fails."""
-    return result.Result(outcome.Outcome(
-        failed={outcome.Subject(outcome.PROVIDER, 'n1'): error}), **options)
+def everything(error: exceptions.MirrorError) -> result.Result:
+    """Return a sync with the failure in each of its four parts."""
+    subject = outcome.Subject(outcome.PROVIDER, 'n1')
+    return result.Result(
+        outcome.Outcome(failed={subject: error}),
+        source.Nova({}, {}, {}, cells_down={'one': error.failure}),
+        refused=error, not_compared=error)
 
 
-def shown(error: exceptions.MirrorError) -> dict[str, exceptions.Failure]:
+def shown(error: exceptions.MirrorError) -> list[exceptions.Failure | None]:
     """Return the failure as each place has it that lists problems."""
-    nothing, down = source.Nova({}, {}, {}), {'one': error.failure}
-    places = {
-        'nothing compared': full_sync.without_comparison(
-            error, full_sync.Request()).problems,
-        'cell': result.Result(outcome.Outcome(), dataclasses.replace(
-            nothing, cells_down=down)).problems,
-        'provider': failed(error, nova=nothing).problems,
-        'removals': result.Result(
-            outcome.Outcome(), nothing, refused=error).problems,
-        'check': [finding.problem for finding in checks.failed(error)],
-        'audit, explain, log of nova-api': problems.of_cells(down, 'it waits'),
-        'repeated': [problems.Problem.of(type(error).again(error.failure))]}
-    return {name: problem.failure for name, [problem] in places.items()}
+    return [problem.failure for problem in (
+        *everything(error).problems,
+        *(finding.problem for finding in checks.failed(error)),
+        # Of an audit, of explain, and of the log of nova-api.
+        *problems.of_cells({'one': error.failure}, 'it waits'),
+        problems.Problem.of(type(error).again(error.failure)))]
 
 
 def documents(error: exceptions.MirrorError) -> list[dict[str, Any]]:
     """Return the failure as programs read it, from a sync and an audit."""
-    down = {'one': error.failure}
-    document = syncs.document(failed(
-        error, nova=source.Nova({}, {}, {}, cells_down=down), refused=error,
-        not_compared=error))
-    audited = auditor.document([], auditor.Totals(), down)
+    document = syncs.document(everything(error))
+    audited = auditor.document(
+        [], auditor.Totals(), {'one': error.failure})
     return [*document['cells_down'], *document['failed'], document['refused'],
             document['not_compared'], *audited['cells_down']]
 
@@ -134,35 +128,30 @@ class TestCauses(testtools.TestCase):
         self.assertEqual(STEPLESS, {
             name for name, cause in CAUSES.items() if not cause.step})
 
-    def test_step_names_the_options_of_the_party(self) -> None:
-        """Whatever a person has written there."""
-        user = parties()[0]
+    def test_steps_name_the_options_of_the_party(self) -> None:
+        """Whatever a person has written there.
+
+        Those of the openstack client are for its own options. A refused login
+        changes no account: a wrong password may be an unknown user.
+        """
+        user, *_others, template = parties()
+        client = causes.openstack_client('placement')
         self.assertEqual(
             'correct username (now {odd} %s), domains, password or project of '
             '[placement] in nova.conf', causes.LOGIN.step_for(user))
-        for name, cause in CAUSES.items():
-            for party in parties():
-                self.assertNotIn('{a', cause.step_for(party), name)
-        template = parties()[-1]
         self.assertEqual(
             'correct user and password in [database] connection, which fills '
             'in the URL of the cell mapping; if they are right, let that user '
             'connect from this host',
             causes.PASSWORD.step_for(template))
-
-    def test_user_of_the_client_has_no_controller(self) -> None:
-        """The steps of the openstack client are for its own options."""
-        user = causes.openstack_client('placement')
-        for name, cause in CAUSES.items():
-            for party in user, causes.keystone(user):
-                for text in 'nova.conf', '[placement]':
-                    self.assertNotIn(text, cause.step_for(party), name)
-
-    def test_refused_login_changes_no_account(self) -> None:
-        """Keystone does not tell a wrong password from an unknown user."""
-        for cause in causes.LOGIN, causes.PASSWORD:
-            for party in parties():
-                self.assertTrue(cause.step_for(party).startswith('correct '))
+        for cause, party in itertools.product(CAUSES.values(), parties()):
+            step = cause.step_for(party)
+            self.assertNotIn('{a', step)
+            if party in (client, causes.keystone(client)):
+                self.assertNotIn('nova.conf', step)
+                self.assertNotIn('[placement]', step)
+            if cause in (causes.LOGIN, causes.PASSWORD):
+                self.assertTrue(step.startswith('correct '), step)
 
     def test_values_are_the_same_in_each_place(self) -> None:
         """Kind, party and step, which no place takes from a sentence."""
@@ -170,8 +159,7 @@ class TestCauses(testtools.TestCase):
         for (cause, party), error in zip(rows, errors(), strict=True):
             expected = cause.kind, party.name, cause.step_for(party)
             self.assertEqual(expected, values(error.failure))
-            for place, failure in shown(error).items():
-                self.assertEqual(expected, values(failure), place)
+            self.assertEqual([expected] * 7, [*map(values, shown(error))])
             self.assertEqual(expected[1:], values(
                 exceptions.NotTried.because_of(error).failure)[1:])
             for entry in documents(error):
