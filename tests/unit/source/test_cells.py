@@ -2,8 +2,6 @@
 """Templates of database URLs, beside nova's own function."""
 
 import itertools
-import subprocess
-import sys
 import types
 
 import fixtures
@@ -70,16 +68,3 @@ class TestTemplates(testtools.TestCase):
             self.assertEqual(
                 cell_mapping.CellMapping.format_db_url(template),
                 fill_in(template), (template, connection))
-
-    def test_nothing_of_nova_is_imported_for_one(self):
-        """Eventlet would come with it, into a thread of the agent."""
-        subprocess.run(
-            [sys.executable, '-W', 'ignore', '-c', 'import sys; '
-             'from nova.conf import CONF; import types; '
-             'from nova_aggregate_mirror.source import cells; '
-             'sys.modules.update(dict.fromkeys(('
-             '"nova.objects", "eventlet", "oslo_service.backend"))); '
-             'CONF.set_override("connection", "sqlite:///a", "database"); '
-             'cell = cells.cell_of(types.SimpleNamespace(id=1, name="c", '
-             'uuid="u", database_connection="{scheme}:///b")); '
-             'sys.exit(cell.connection != "sqlite:///b")'], check=True)
