@@ -158,8 +158,7 @@ class Nova:
         return {uuid: 'name of ' + uuid for uuid in self.hosts_of}
 
     def with_hosts(self) -> frozenset[str]:
-        return frozenset(uuid for uuid, hosts in self.hosts_of.items()
-                         if hosts)
+        return frozenset(filter(self.hosts_of.get, self.hosts_of))
 
     def cell_mappings(self) -> dict[str, str]:
         if self.broken:
@@ -170,8 +169,7 @@ class Nova:
              aggregates: abc.Iterable[str] = (),
              down: abc.Mapping[str, str] | None = None) -> source.Nova:
         self.log.append(('TRUTH', ''))
-        if self.broken:
-            raise self.broken
+        names = self.aggregates()
         wanted, asked = set(hosts), set(nodes)
         members = self.members()
         chosen = wanted.union(map(self.nodes.get, asked))
@@ -186,10 +184,8 @@ class Nova:
             rows, dict.fromkeys(mapped, 'cell1'), not self.silent, asked)
         return dataclasses.replace(
             located,
-            aggregates={uuid: name for uuid, name in self.aggregates().items()
-                        if uuid in named},
-            members=members,
-            unmapped=frozenset(self.unmapped),
+            aggregates={uuid: names[uuid] for uuid in names if uuid in named},
+            members=members, unmapped=frozenset(self.unmapped),
             cells_down={'cell9': SILENT} if self.silent else {},
             hosts_down=dict.fromkeys(
                 self.silent & wanted, frozenset({'cell9'})),

@@ -50,10 +50,6 @@ class ConvergeTest(doubles.TestCase):
         """Write as a client does that never stops writing."""
         self.placement.write(provider, {'foreign'})
 
-    def lose_journal(self, *_provider):
-        self.conf.set_override('connection', 'sqlite:////proc/journal',
-                               'aggregate_mirror_database')
-
     def assert_no_row(self):
         self.assertEqual([], self.journal.rows.all())
 
@@ -280,7 +276,7 @@ class TestHosts(ConvergeTest):
 
     def test_without_the_journal_a_host_is_still_mirrored(self):
         """Without the ledger, nova's current aggregates are still known."""
-        self.lose_journal()
+        doubles.hide_journal(self.conf)
         self.placement.create('n1', 'b', 'deleted')
         outcome = self.converge('h1')
         self.assertEqual({'a', 'deleted'}, self.placement.aggregates['n1'])
@@ -306,7 +302,8 @@ class TestHosts(ConvergeTest):
         for write in self.hand_over, self.record:
             row = write('h1', ['n1'])
             self.placement.create('n1')
-            self.placement.before_put = self.lose_journal
+            self.placement.before_put = (
+                lambda provider: doubles.hide_journal(self.conf))
             drained = reconciler.drain(reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
                 self.open_journal().rows), [row])
