@@ -136,14 +136,19 @@ class TestCauses(testtools.TestCase):
         """
         user, *_others, template = parties()
         client = causes.openstack_client('placement')
-        self.assertEqual(
-            'correct username (now {odd} %s), domains, password or project of '
-            '[placement] in nova.conf', causes.LOGIN.step_for(user))
-        self.assertEqual(
-            'correct user and password in [database] connection, which fills '
-            'in the URL of the cell mapping; if they are right, let that user '
-            'connect from this host',
-            causes.PASSWORD.step_for(template))
+        for cause, party, step in (
+                (causes.LOGIN, user, 'correct username (now {odd} %s), '
+                 'domains, password or project of [placement] in nova.conf'),
+                (causes.PASSWORD, template, 'correct user and password in '
+                 '[database] connection, which fills in the URL of the cell '
+                 'mapping; if they are right, let that user connect from this '
+                 'host'),
+                (causes.TABLE, connections.PARTY, 'correct the name of the '
+                 'database in [api_database] connection; if it is right, run '
+                 '"nova-manage api_db sync"'),
+                (causes.COLUMN, connections.PARTY,
+                 'run "nova-manage api_db sync"')):
+            self.assertEqual(step, cause.step_for(party))
         for cause, party in itertools.product(CAUSES.values(), parties()):
             step = cause.step_for(party)
             self.assertNotIn('{a', step)
