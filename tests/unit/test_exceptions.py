@@ -44,8 +44,6 @@ class TestFailure(testtools.TestCase):
                 'start it')))
         self.assertEqual('no host h1', str(exceptions.UnknownName(
             'no host h1')))
-        self.assertEqual(r'placement said \x1b[2J', str(
-            exceptions.ServiceFailed('said \x1b[2J', 'placement')))
 
     def test_lasting_failure(self) -> None:
         """It is the same one when its text has another request's ID."""

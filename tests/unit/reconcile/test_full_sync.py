@@ -4,6 +4,7 @@
 import collections
 import contextlib
 import dataclasses
+from unittest import mock
 
 import fixtures
 
@@ -306,14 +307,13 @@ class TestSync(SyncTest):
             self.nova.hosts_of['new'] = {'h1'}
             self.placement.aggregates['n1'] |= {'new'}
 
-        get = self.placement.get
-        self.placement.get = lambda node: (create(), get(node))[1]
+        self.after_first(self.nova, 'read_all', create)
         self.assertEqual(([], frozenset()), self.search()[:2])
         # Whether it has others cannot be said if nova does not answer.
         self.placement.aggregates['n1'] |= {'other'}
         error = exceptions.NovaUnavailable('no answer')
-        self.placement.get = lambda node: (
-            setattr(self.nova, 'broken', error), get(node))[1]
+        self.after_first(self.placement, 'get',
+                         lambda: setattr(self.nova, 'broken', error))
         pairs, _removable, failed = self.search()
         self.assertEqual(([], {Subject(FOREIGN, 'n1'): error}),
                          (pairs, failed))
@@ -363,17 +363,14 @@ class TestSync(SyncTest):
         """The search for the next aggregate would fail like the first."""
         self.sync()
         self.mark_deleted('g1', 'g2')
-
-        def fail():
-            self.log.clear()
-            self.placement.fail('MEMBERS', 'g1')
-            self.placement.fail('PROBE', '')
-
-        self.after_first(self.nova, 'read_all', fail)
+        self.after_first(
+            self.nova, 'read_all', lambda: self.placement.broken.update(
+                dict.fromkeys([('MEMBERS', 'g1'), ('PROBE', '')], NO_ANSWER)))
         self.assertEqual({
             Subject(outcome.AGGREGATE, uuid): NO_ANSWER
             for uuid in ('g1', 'g2')}, self.failed())
-        self.assertEqual([('MEMBERS', 'g1'), ('PROBE', '')], self.log)
+        self.assertEqual([('TRUTH', ''), ('MEMBERS', 'g1'), ('PROBE', '')],
+                         self.log[-3:])
 
     def test_removal_that_was_made_without_an_answer(self):
         """The repair of the provider finds that, and nothing has failed."""
@@ -420,19 +417,11 @@ class TestSync(SyncTest):
 
     def test_progress_counts_what_is_made_again_once(self):
         """The progress never exceeds its total."""
-        counts = []
-
-        class Counter(reconcile.Progress):
-            def step(self, text, providers=0):
-                if providers:
-                    counts.append([providers, 0])
-
-            def advance(self):
-                counts[-1][1] += 1
-
+        display = mock.create_autospec(reconcile.Progress, instance=True)
         self.placement.broken = doubles.Once({('PUT', 'n1'): FAILED})
-        full_sync.run(self.new_reconciler(display=Counter()))
-        self.assertEqual([[2, 2]], counts)
+        full_sync.run(self.new_reconciler(display=display))
+        display.step.assert_called_with(mock.ANY, 2)
+        self.assertEqual(2, display.advance.call_count)
 
     def test_what_was_written_is_reported_whatever_follows(self):
         """Also if placement fails after the journal was drained."""
@@ -488,14 +477,7 @@ class TestSync(SyncTest):
         self.nova.nodes = {'n1': 'h1', 'n2': 'h2'}
         self.nova.hosts_of = {'a': {'h1'}, 'b': {'h2'}}
         self.placement.create('n2', 'b')
-        read = self.nova.read
-
-        def read_both(*asked):
-            return dataclasses.replace(read(*asked), shared={'n1': (
-                source.NodeRow('cell1', 'n1', 'h1'),
-                source.NodeRow('cell2', 'n1', 'h3'))})
-
-        self.nova.read = read_both
+        self.nova.twins = {'n1': 'h3'}
         for only in (), ('a',):
             outcome = self.sync(aggregates=frozenset(only)).outcome
             error, = outcome.failed.values()
