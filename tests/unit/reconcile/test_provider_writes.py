@@ -96,16 +96,24 @@ class TestHosts(ConvergeTest):
                          self.placement.aggregates['n1'])
         self.assertEqual(REPEATED, self.log[-3:])
 
-    def test_endless_conflict_is_a_failure(self):
-        """A client that never stops writing does not block the converge."""
+    def test_endless_conflicts(self):
+        """A client that never stops writing does not block the converge.
+
+        Three providers are tried in each round, more only once more.
+        """
         self.placement.before_put = self.replace_always
-        outcome = self.converge('h1')
-        self.assertIsInstance(
-            outcome.failed[N1], exceptions.GenerationConflict)
-        self.assertIn(journal.Dirty('h1'), outcome.unfinished)
-        self.assertEqual({N1}, outcome.unwritten)
-        # The first round only finds the node.
-        self.assertEqual(provider_writes.ROUNDS - 1, outcome.conflicts)
+        for nodes, puts in ((), provider_writes.ROUNDS), (
+                ('n2', 'n3'), provider_writes.ROUNDS), (('n4',), 2):
+            self.add(*nodes)
+            self.log.clear()
+            dirty = journal.Dirty('h1', frozenset(self.nova.nodes))
+            outcome = self.reconciler.converge([dirty], provider_writes.Mode())
+            self.assertEqual(puts, self.log.count(('PUT', 'n1')))
+            self.assertEqual(puts * len(dirty.nodes), outcome.conflicts)
+            self.assertIsInstance(
+                outcome.failed[N1], exceptions.GenerationConflict)
+            self.assertIn(dirty, outcome.unfinished)
+            self.assertIn(N1, outcome.unwritten)
 
     def test_endless_conflicts_of_many_do_not_delay_others(self):
         """Rule 14: a retry that helps none of them is the last one."""
@@ -123,17 +131,6 @@ class TestHosts(ConvergeTest):
         self.assertEqual({healthy}, outcome.done)
         # The first batch is retried once; the second one is not.
         self.assertEqual(2 * 6 + 6, len(self.sent('PUT')))
-
-    def test_few_endless_conflicts(self):
-        """Three are tried in each round, more only once more."""
-        self.placement.before_put = self.replace_always
-        for nodes, puts in (('n2', 'n3'), 5), (('n4',), 2):
-            self.add(*nodes)
-            self.log.clear()
-            self.reconciler.converge(
-                [journal.Dirty('h1', frozenset(self.nova.nodes))],
-                provider_writes.Mode())
-            self.assertEqual(puts, self.log.count(('PUT', 'n1')))
 
     def test_recorded_node_follows_its_current_host(self):
         """The orphan of a service delete keeps no owned association."""
@@ -297,31 +294,34 @@ class TestHosts(ConvergeTest):
         self.assertEqual([None, None], [
             row.mirrored_at for row in self.journal.rows.all()])
 
+    def lose(self, method):
+        """Let the journal fail in a method that writes its rows."""
+        return fixtures.MockPatchObject(
+            self.journal.rows, method,
+            side_effect=exceptions.JournalUnavailable('lost'))
+
     def test_row_that_cannot_be_written_is_a_failure(self):
         """Handed over or not; changes in placement are still reported."""
-        for write in self.hand_over, self.record:
-            row = write('h1', ['n1'])
+        for write, method in ((self.hand_over, 'close'),
+                              (self.record, 'set_mirrored')):
+            write('h1', ['n1'])
+            row, = self.journal.rows.all()
             self.placement.create('n1')
-            self.placement.before_put = (
-                lambda provider: doubles.hide_journal(self.conf))
-            drained = reconciler.drain(reconciler.Reconciler(
-                self.journal.ledger, self.nova, self.placement,
-                self.open_journal().rows), [row])
+            with self.lose(method):
+                drained = reconciler.drain(self.reconciler, [row])
             self.assertEqual([outcome.Change('n1', ('a',))], drained.changes)
             self.assertEqual([outcome.JOURNAL], list(drained.failed))
             self.assertIs(drained.failed[outcome.JOURNAL],
                           drained.unfinished.get(row.dirty))
-            self.conf.clear_override('connection', 'aggregate_mirror_database')
+            self.journal.rows.close([row.id])
 
     def test_row_in_sync_whose_time_cannot_be_written(self):
         """It stays mirrored: the journal failed, not the host."""
         self.record('h1', ['n1'])
         self.drain()
         before = self.journal.rows.all()
-        self.useFixture(fixtures.MockPatchObject(
-            self.journal.rows, 'set_mirrored',
-            side_effect=exceptions.JournalUnavailable('lost')))
-        self.assertEqual([outcome.JOURNAL], list(self.drain().failed))
+        with self.lose('set_mirrored'):
+            self.assertEqual([outcome.JOURNAL], list(self.drain().failed))
         self.assertEqual(before, self.journal.rows.all())
 
     def hand_over_silent(self):
