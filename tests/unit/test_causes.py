@@ -216,22 +216,20 @@ class TestHookLog(test_mirror.HookTest):
             self.run_hook(*operation, **options)
         self.assertIn(text, log.output)
 
-    def test_converge_that_fails(self) -> None:
-        """Rows and deletions have the sentence, and the row itself."""
+    def test_each_failure(self) -> None:
+        """Of a converge, of nova's API database or a cell, of the journal.
+
+        A row that waits has the sentence, too.
+        """
         for error in errors(step=9):
             self.assert_logged(
                 '%s is not mirrored to placement yet: %s; '
                 % (test_mirror.ADD, error), error, test_mirror.ADD, 'h1')
             row, = self.journal.rows.all()
             self.assertEqual(str(error), row.last_error)
-            self.journal.rows.close([row.id])
             self.assert_logged(
                 'its deletion is not mirrored to placement: %s; ' % error,
                 error, 'delete_aggregate')
-
-    def test_nova_that_cannot_be_read(self) -> None:
-        """Neither its API database nor a cell."""
-        for error in errors(step=9):
             failure = dataclasses.replace(
                 error.failure, consequence='the agent mirrors its hosts later')
             for scope, sentence in (
@@ -242,10 +240,6 @@ class TestHookLog(test_mirror.HookTest):
                      'a cell was not read: %s\n' % failure)):
                 self.assert_logged(
                     sentence, error, test_mirror.ADD, 'h1', scopes=[scope])
-
-    def test_journal_that_cannot_be_written(self) -> None:
-        """Neither a row nor the mark of a deletion."""
-        for error in errors(step=9):
             failing = mock.Mock(
                 side_effect=exceptions.JournalUnavailable.again(error.failure))
             with mock.patch.object(self.journal.rows, 'record', failing), \
@@ -256,3 +250,5 @@ class TestHookLog(test_mirror.HookTest):
                     self.assert_logged(
                         'request req-of-the-user): %s. %s ' % (error, end),
                         error, method, host)
+            self.journal.rows.close(
+                [row.id for row in self.journal.rows.all()])

@@ -15,10 +15,6 @@ from tests import patience
 FOREVER = 3600.0
 
 
-def refuse(_thread):
-    raise RuntimeError("can't start new thread")
-
-
 class TestThreads(testtools.TestCase):
 
     def setUp(self):
@@ -89,7 +85,8 @@ class TestThreads(testtools.TestCase):
     def test_thread_that_cannot_be_started(self):
         """The next read tries again."""
         self.begin()
-        with fixtures.MonkeyPatch('threading.Thread.start', refuse):
+        with fixtures.MockPatchObject(
+                threading.Thread, 'start', side_effect=RuntimeError):
             self.assertRaises(RuntimeError, self.read)
         self.assertFalse(self.read())
 
@@ -159,14 +156,13 @@ class TestThreads(testtools.TestCase):
         """The full sync does not wait its whole timeout again."""
         self.wait_at_once(0.1)
         self.begin(0.1)
-        ending = threading.Event()
+        self.answering.clear()
 
         def give_up_late():
-            ending.wait()
+            self.answering.wait()
             return exceptions.CellUnavailable('timed out')
 
         self.assertEqual('0.1 s', self.waits(give_up_late, patient=True))
-        ending.set()
         self.end_queries()
         self.answering.clear()
         self.assertEqual('0.1 s', self.waits(self.silent, patient=True))
