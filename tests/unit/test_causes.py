@@ -92,8 +92,7 @@ def shown(error: exceptions.MirrorError) -> list[exceptions.Failure | None]:
 def documents(error: exceptions.MirrorError) -> list[dict[str, Any]]:
     """Return the failure as programs read it, from a sync and an audit."""
     document = syncs.document(everything(error))
-    audited = auditor.document(
-        [], auditor.Totals(), {'one': error.failure})
+    audited = auditor.document([], auditor.Totals(), {'one': error.failure})
     return [*document['cells_down'], *document['failed'], document['refused'],
             document['not_compared'], *audited['cells_down']]
 

@@ -93,8 +93,7 @@ class TestValues(testtools.TestCase):
             option_values.check(options)
             text = 'Not used: [%s] in %s sets %s, which is no option%s' % (
                 group, options.config_file[0], name, advice)
-            self.assertEqual([text] if advice else [],
-                             log.output.splitlines())
+            self.assertEqual([text] if advice else [], log.output.splitlines())
 
     def refusal(self, options: cfg.ConfigOpts) -> str:
         options.clear_override('sync_interval', 'aggregate_mirror')

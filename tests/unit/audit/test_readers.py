@@ -71,8 +71,7 @@ class TestRequests(testtools.TestCase):
         Only the fields that name the server are left out.
         """
         for _server in range(10):
-            shared = self.request(
-                zone='east', image={'hw_machine_type': 'pc'})
+            shared = self.request(zone='east', image={'hw_machine_type': 'pc'})
             self.assertEqual(
                 ('east', 'tenant-a', {'hw_machine_type': 'pc'}),
                 (shared.zone, shared.project, shared.image))

@@ -197,8 +197,7 @@ class TestCause(testtools.TestCase):
                  audit.CHANGED, 200.0)):
             self.assertEqual(
                 (*expected,), restricted(added, changed, forced=True), added)
-        self.assertEqual(audit.UNKNOWN, restricted(
-            {'x': 10.0, 'y': 200.0})[0])
+        self.assertEqual(audit.UNKNOWN, restricted({'x': 10.0, 'y': 200.0})[0])
 
     def test_aggregate_that_does_not_restrict(self):
         """Nova before 30 ignores keys with a suffix."""

@@ -129,8 +129,7 @@ class TestHosts(SyncTest):
             compared.not_compared, compared.outcome.failed))
         self.assertEqual({'h1', 'h2'}, set(compared.nova.members))
         self.nova.broken = exceptions.NovaUnavailable('no answer')
-        self.assertIs(self.nova.broken,
-                      self.compare('h1', 'h2').not_compared)
+        self.assertIs(self.nova.broken, self.compare('h1', 'h2').not_compared)
 
     def test_outage_meanwhile(self):
         """What was read before it is compared."""

@@ -283,8 +283,7 @@ class TestOneTruth(testtools.TestCase):
             if len(world.home) < 2:
                 self.assertEqual(fixed, placed)
             else:
-                self.assertLessEqual(
-                    placed ^ fixed, world.some - world.every)
+                self.assertLessEqual(placed ^ fixed, world.some - world.every)
             self.assertEqual(placed, self.sync()[1])
 
     @_in_fewer_worlds

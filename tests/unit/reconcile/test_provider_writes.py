@@ -102,8 +102,7 @@ class TestHosts(ConvergeTest):
         Three providers are tried in each round, more only once more.
         """
         self.placement.before_put = self.replace_always
-        for nodes, puts in ((), provider_writes.ROUNDS), (
-                ('n2', 'n3'), provider_writes.ROUNDS), (('n4',), 2):
+        for nodes, puts in ((), 5), (('n2', 'n3'), 5), (('n4',), 2):
             self.add(*nodes)
             self.log.clear()
             dirty = journal.Dirty('h1', frozenset(self.nova.nodes))
@@ -195,8 +194,7 @@ class TestHosts(ConvergeTest):
             outcome = self.drain()
             self.assertEqual(REPEATED * 2, self.log)
             self.assertEqual({'a'}, self.placement.aggregates['n1'])
-            self.assertEqual(({}, set()),
-                             (outcome.failed, outcome.unwritten))
+            self.assertEqual(({}, set()), (outcome.failed, outcome.unwritten))
             self.assert_no_row()
 
     def test_write_that_fails_again(self):

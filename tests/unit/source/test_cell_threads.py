@@ -20,8 +20,7 @@ class TestThreads(testtools.TestCase):
     def setUp(self):
         super().setUp()
         # A test that waits for the silent cell fails.
-        self.useFixture(fixtures.Timeout(
-            patience.seconds(60), gentle=True))
+        self.useFixture(fixtures.Timeout(patience.seconds(60), gentle=True))
         self.answering = threading.Event()
         self.addCleanup(self.answering.set)
         self.queries = 0
