@@ -81,12 +81,13 @@ def everything(error: exceptions.MirrorError) -> result.Result:
 
 def shown(error: exceptions.MirrorError) -> list[exceptions.Failure | None]:
     """Return the failure as each place has it that lists problems."""
-    return [problem.failure for problem in (
+    found = [
         *everything(error).problems,
         *(finding.problem for finding in checks.failed(error)),
         # Of an audit, of explain, and of the log of nova-api.
         *problems.of_cells({'one': error.failure}, 'it waits'),
-        problems.Problem.of(type(error).again(error.failure)))]
+        problems.Problem.of(type(error).again(error.failure))]
+    return [problem.failure for problem in found]
 
 
 def documents(error: exceptions.MirrorError) -> list[dict[str, Any]]:
@@ -163,7 +164,8 @@ class TestCauses(testtools.TestCase):
         for (cause, party), error in zip(rows, errors(), strict=True):
             expected = cause.kind, party.name, cause.step_for(party)
             self.assertEqual(expected, values(error.failure))
-            self.assertEqual([expected] * 7, [*map(values, shown(error))])
+            found = [values(failure) for failure in shown(error)]
+            self.assertEqual([expected] * 7, found)
             self.assertEqual(expected[1:], values(
                 exceptions.NotTried.because_of(error).failure)[1:])
             for entry in documents(error):

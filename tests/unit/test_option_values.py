@@ -119,8 +119,7 @@ class TestValues(testtools.TestCase):
         """
         empty = {'request_filters': [], 'mysql_sql_mode': ''}
         defaults = self.read('DEFAULT', 'debug', 'true')
-        options = [(group.name, option) for group, options in conf.list_opts()
-                   for option in options]
+        options = [*option_values.list_options()]
         for text in ('', '  ', 'nan', 'NaN', '-nan', 'inf', '-inf', '-0.0'):
             for group, option in options:
                 is_number = isinstance(option.type, types.Number)

@@ -135,8 +135,8 @@ class TestHosts(SyncTest):
         """What was read before it is compared."""
         self.placement.broken = {('GET', 'n2'): DOWN}
         self.after_first(
-            self.placement, 'probe', lambda: self.placement.broken.update(
-                {('PROBE', ''): DOWN}))
+            self.placement, 'probe',
+            lambda: self.placement.fail('PROBE', '', error=DOWN))
         compared = self.compare('h1', 'h2', patience=30.0)
         self.assertIsNone(compared.not_compared)
         self.assertEqual({Subject(PROVIDER, 'n2')}, {*compared.outcome.failed})
@@ -286,8 +286,8 @@ class TestSync(SyncTest):
         self.sync()
         self.placement.broken['GET', failed] = FAILED
         self.placement.fail('GET', *silent)
-        self.assertIn(
-            'no answer', str(self.search()[2][Subject(FOREIGN, last)]))
+        _pairs, _removable, failed = self.search()
+        self.assertIn('no answer', str(failed[Subject(FOREIGN, last)]))
 
     def test_foreign_aggregate_that_is_gone_after_the_write(self):
         """The search finds what the provider has now, and nothing else."""
@@ -362,9 +362,10 @@ class TestSync(SyncTest):
         """The search for the next aggregate would fail like the first."""
         self.sync()
         self.mark_deleted('g1', 'g2')
-        self.after_first(
-            self.nova, 'read_all', lambda: self.placement.broken.update(
-                dict.fromkeys([('MEMBERS', 'g1'), ('PROBE', '')], NO_ANSWER)))
+        errors = dict.fromkeys(
+            [('MEMBERS', 'g1'), ('PROBE', '')], NO_ANSWER)
+        self.after_first(self.nova, 'read_all',
+                         lambda: self.placement.broken.update(errors))
         self.assertEqual({
             Subject(outcome.AGGREGATE, uuid): NO_ANSWER
             for uuid in ('g1', 'g2')}, self.failed())
@@ -396,8 +397,12 @@ class TestSync(SyncTest):
         """That it did not exist is no contradiction."""
         del self.placement.aggregates['n1']
         self.hand_over('h1', ['n1'])
+
+        def create():
+            self.placement.create('n1')
+
         self.after_first(self.nova, 'read_all', lambda: self.after_first(
-            self.nova, 'read', lambda: self.placement.create('n1')))
+            self.nova, 'read', create))
         self.assertEqual({}, self.failed())
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
 
@@ -548,8 +553,9 @@ class TestSync(SyncTest):
     def unread(self, *aggregates, **current):
         """Let the comparison read placement, but not these aggregates."""
         read = survey.read_memberships
-        self.patch(survey, 'read_memberships', lambda *args: (
-            current or read(*args)[0], dict.fromkeys(aggregates, FAILED)))
+        errors = dict.fromkeys(aggregates, FAILED)
+        self.patch(survey, 'read_memberships',
+                   lambda *args: (current or read(*args)[0], errors))
         return read
 
     def test_aggregate_that_could_not_be_read(self):

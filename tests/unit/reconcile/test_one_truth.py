@@ -107,10 +107,10 @@ class NovaDatabases(fixtures.Fixture):
         members = []
         for id, hosts in enumerate(world.members.values()):
             members += [(id, host) for host in hosts]
+        files = {cell: 'missing/directory' for cell in silent}
         self._write(
             'api', cell_mappings=[
-                (id, cell, cell, self._url(
-                    'missing/directory' if cell in silent else cell))
+                (id, cell, cell, self._url(files.get(cell, cell)))
                 for cell, id in numbers.items()],
             host_mappings=[(host, numbers[cell])
                            for host, cell in world.mapped.items()],
@@ -127,8 +127,9 @@ class NovaDatabases(fixtures.Fixture):
             for table, rows in tables.items():
                 connection.execute('DELETE FROM ' + table)
                 for row in rows:
-                    connection.execute('INSERT INTO %s VALUES (%s)' % (
-                        table, ', '.join('?' * len(row))), row)
+                    marks = ', '.join('?' * len(row))
+                    connection.execute(
+                        'INSERT INTO %s VALUES (%s)' % (table, marks), row)
 
     def _open(self, name: str) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path / (name + '.sqlite'))

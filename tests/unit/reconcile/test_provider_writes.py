@@ -122,9 +122,9 @@ class TestHosts(ConvergeTest):
             self.nova.hosts_of['a'].add('of-' + node)
         self.placement.before_put = lambda provider: (
             provider == healthy or self.replace_always(provider))
-        outcome = self.new_reconciler(batch=6).converge([
-            journal.Dirty('of-' + node, frozenset({node}))
-            for node in (*nodes, healthy)])
+        requests = [journal.Dirty('of-' + node, frozenset({node}))
+                    for node in (*nodes, healthy)]
+        outcome = self.new_reconciler(batch=6).converge(requests)
         self.assertEqual({Subject(PROVIDER, node) for node in nodes},
                          {*outcome.failed})
         self.assertEqual({healthy}, outcome.done)
@@ -283,12 +283,11 @@ class TestHosts(ConvergeTest):
     def test_operations_of_one_request(self):
         """What one of them may still do does not hide how another failed."""
         self.hand_over('h1', ['n1'])
-        self.record('h1', ['n1'])
+        dirty = self.record('h1', ['n1']).dirty
         self.placement.create('n1', 'a')
         self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
         outcome = self.drain()
-        self.assertEqual([journal.Dirty('h1', frozenset({'n1'}))],
-                         list(outcome.unfinished))
+        self.assertEqual([dirty], list(outcome.unfinished))
         self.assertEqual([None, None], [
             row.mirrored_at for row in self.journal.rows.all()])
 
@@ -379,9 +378,9 @@ class TestRequests(ConvergeTest):
             ask(method, what)
 
         self.placement._ask = note
+        dirty = journal.Dirty('h1', frozenset(self.nova.nodes))
         return self.reconciler.converge(
-            [journal.Dirty('h1', frozenset(self.nova.nodes))],
-            provider_writes.Mode(**mode)), waits
+            [dirty], provider_writes.Mode(**mode)), waits
 
     def test_single_provider(self):
         """It delays no other."""
@@ -509,7 +508,7 @@ class TestOutcome(testtools.TestCase):
 
     def test_subjects_are_shown_as_text(self):
         """A provider, a host and an aggregate of the same name differ."""
+        subjects = [Subject(kind, 'x') for kind in (PROVIDER, HOST, AGGREGATE)]
         self.assertEqual(
             ['provider x', 'host x', 'deleted aggregate x', 'journal'],
-            [*map(str, (*(Subject(kind, 'x') for kind in (
-                PROVIDER, HOST, AGGREGATE)), outcome.JOURNAL))])
+            [str(subject) for subject in (*subjects, outcome.JOURNAL)])
