@@ -667,7 +667,7 @@ class TestLedger(SyncTest):
 
 
 class VanishedTest(SyncTest):
-    """A host and a shared storage in an aggregate that nova has not."""
+    """A host and a shared storage in an aggregate that nova lacks."""
 
     def setUp(self):
         super().setUp()

@@ -402,7 +402,7 @@ class TestRequests(ConvergeTest):
                           'n3': [False]}, waits)
 
     def test_provider_that_fails_at_once(self):
-        """Patience would not help it. One that is missing is told as well."""
+        """Patience would not help it. A missing one is reported, too."""
         self.add('n2', 'n3')
         self.nova.nodes['n0'] = 'h1'
         error = exceptions.ServiceFailed('503')
