@@ -236,14 +236,6 @@ class TestOneTruth(testtools.TestCase):
         return (outcome.unfinished.get(dirty),
                 frozenset(self.placement.aggregates[NODE]))
 
-    def actors(self, world, silent):
-        """Let each actor act once on the same world."""
-        self.play(world, silent)
-        yield 'sync', self.sync()[1]
-        for host, nodes in itertools.product(HOSTS, ((), (NODE,))):
-            self.play(world, silent)
-            yield host, self.close(host, nodes)[1]
-
     @_in_worlds
     def test_a_full_sync_has_one_result(self, world):
         """With all cells, it is exactly what the hosts of the node want.
@@ -291,7 +283,12 @@ class TestOneTruth(testtools.TestCase):
     def test_silence_changes_nothing_wrongly(self, world):
         """What all hosts want stays, and what no host wants is not added."""
         gone = world.marked | world.vanished
-        for _actor, placed in self.actors(world, world.silent):
+        actors = [self.sync, *(
+            functools.partial(self.close, host, nodes)
+            for host, nodes in itertools.product(HOSTS, ((), (NODE,))))]
+        for act in actors:
+            self.play(world, world.silent)
+            placed = act()[1]
             removed, added = world.placed - placed, placed - world.placed
             self.assertEqual(set(), removed & (world.every | {FOREIGN}))
             self.assertEqual(set(), added - world.some)
