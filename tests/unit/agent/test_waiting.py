@@ -15,6 +15,7 @@ from tests.unit.agent import case
 from tests.unit import doubles
 
 MANY = 2 * drain.BATCH
+HANGS = exceptions.DeadlineExceeded('no answer')
 BRIEFLY = 5
 """Steps within which a healthy host is mirrored."""
 
@@ -34,6 +35,11 @@ class WaitingTest(case.AgentTest):
     def placed(self, host):
         """Return the aggregates of a host that was added."""
         return self.placement.aggregates['node of ' + host]
+
+    def break_writes(self, hosts, error=exceptions.ServiceFailed('500')):
+        """Let writes fail for hosts that were added."""
+        for host in hosts:
+            self.placement.broken['PUT', 'node of ' + host] = error
 
     def step(self, count=1):
         """Step as the agent does; return how many rows are left."""
@@ -66,17 +72,15 @@ class TestCells(WaitingTest):
         self.nova.silent = set(self.add_hosts('down'))
 
     def test_healthy_host_after_many_rows_of_a_silent_cell(self):
-        """It is mirrored by the next step, and soon while they are new."""
+        """It is mirrored by the next step, and soon while they are new.
+
+        The silent cell delays nothing after an outage of placement either.
+        """
         self.fall_silent()
         self.step()
         self.assertLess(self.steps_of_healthy_host(), BRIEFLY)
         self.step(30)
         self.assertEqual(1, self.steps_of_healthy_host())
-
-    def test_placement_is_away_as_well(self):
-        """When it is back, the silent cell delays nothing."""
-        self.fall_silent()
-        self.step()
         self.break_all()
         self.hand_over('h2')
         self.step(20)
@@ -106,9 +110,16 @@ class TestCells(WaitingTest):
         for number in range(MANY):
             self.assertEqual({'a'}, self.placed('down%03d' % number))
 
-    def test_rows_that_begin_to_wait_during_a_back_off(self):
-        """They do not prolong it, however many are recorded meanwhile."""
+    def test_cell_that_falls_silent_later(self):
+        """Its first back-off is short, whatever it did before.
+
+        Rows do not prolong it, however many are recorded meanwhile.
+        """
         self.nova.silent = {'h1'}
+        row = self.hand_over('h1')
+        self.step(120)
+        self.journal.rows.close([row.id])
+        self.step()
         for _number in range(10):
             self.hand_over('h1')
             self.clock += 0.1
@@ -117,38 +128,16 @@ class TestCells(WaitingTest):
         self.step(BRIEFLY)
         self.assertEqual([], self.left())
 
-    def test_cell_that_falls_silent_later(self):
-        """Its first back-off is short, whatever it did before."""
-        self.nova.silent = {'h1'}
-        row = self.hand_over('h1')
-        self.step(120)
-        self.journal.rows.close([row.id])
-        self.step()
-        self.hand_over('h1')
-        self.step()
-        self.nova.silent = set()
-        self.step(BRIEFLY)
-        self.assertEqual([], self.left())
-
-    def test_ages_count_in_the_queue(self):
-        """Rule 2: a row of a call that cannot run any more is closed."""
+    def test_running_row_in_the_queue(self):
+        """Rule 2: it is mirrored, and closed when no call can have it."""
         self.record('h1', ['n1'])
-        self.nova.silent = {'h1'}
-        self.step(30)
-        self.clock += self.options.max_call_age
-        self.nova.silent = set()
-        self.step(BRIEFLY)
-        self.assertEqual([], self.left())
-
-    def test_running_row_is_kept_in_the_queue(self):
-        """Rule 2: a row of a call that may run is mirrored, not closed."""
-        self.record('h1', ['n1'])
-        self.nova.silent = {'h1'}
-        self.step(40)
-        self.nova.silent = set()
-        self.step(40)
-        self.assertEqual({'a'}, self.placement.aggregates['n1'])
-        self.assertEqual([True], [row.running for row in self.left()])
+        for passed, left in (0, 1), (self.options.max_call_age, 0):
+            self.nova.silent = {'h1'}
+            self.step(40)
+            self.clock += passed
+            self.nova.silent = set()
+            self.assertEqual(left, self.step(40))
+            self.assertEqual({'a'}, self.placement.aggregates['n1'])
 
     def test_row_that_is_handed_over_in_the_queue(self):
         """It is tried at once, as any other."""
@@ -201,20 +190,15 @@ class TestCells(WaitingTest):
 class TestProviders(WaitingTest):
     """Rows that wait for their own provider."""
 
-    ERRORS = (exceptions.ServiceFailed('500'),
-              exceptions.GenerationConflict('409'),
-              exceptions.MalformedAnswer('garbage'),
-              exceptions.RequestRejected('400'))
-
-    def fail(self):
-        """Break the provider of each of many hosts in one of many ways."""
-        ways = itertools.cycle(itertools.product(('GET', 'PUT'), self.ERRORS))
-        for host, (method, error) in zip(self.add_hosts('failing'), ways):
-            self.placement.broken[method, 'node of ' + host] = error
-
     def test_healthy_host_after_many_failing_rows(self):
         """It is mirrored by the next step, whatever their providers answer."""
-        self.fail()
+        ways = itertools.cycle(itertools.product(('GET', 'PUT'), (
+            exceptions.ServiceFailed('500'),
+            exceptions.GenerationConflict('409'),
+            exceptions.MalformedAnswer('garbage'),
+            exceptions.RequestRejected('400'))))
+        for host, (method, error) in zip(self.add_hosts('failing'), ways):
+            self.placement.broken[method, 'node of ' + host] = error
         self.step(30)
         self.assertEqual(1, self.steps_of_healthy_host())
 
@@ -236,21 +220,6 @@ class TestProviders(WaitingTest):
 class TestOutage(WaitingTest):
     """An outage that the probe does not detect."""
 
-    def hang(self, *hosts):
-        for host in hosts:
-            self.placement.broken['PUT', 'node of ' + host] = (
-                exceptions.DeadlineExceeded('no answer'))
-
-    def test_outage_costs_one_row_per_step(self):
-        """Once its rows have failed together."""
-        self.hang(*self.add_hosts('row'))
-        self.step(4)
-        for _step in range(drain.BATCH + 10):
-            self.log.clear()
-            self.step()
-            for method in 'GET', 'PUT':
-                self.assertLess(len(self.sent(method)), 2)
-
     def hang_for(self, seconds, *hosts):
         """Let writes of the hosts time out; return when each was sent."""
         put, attempts = self.placement.put, []
@@ -259,7 +228,7 @@ class TestOutage(WaitingTest):
             if self.nova.nodes[provider.uuid] in hosts:
                 attempts.append(self.clock)
                 self.clock += seconds
-                raise exceptions.DeadlineExceeded('no answer')
+                raise HANGS
             return put(provider, aggregates)
 
         self.placement.put = hang
@@ -281,16 +250,18 @@ class TestOutage(WaitingTest):
             self.assertLess(max(waits), longest)
             self.assertEqual(number + 1, len(self.left()))
 
-    def test_begin_of_an_outage(self):
-        """Nothing is mirrored: the next probe is a second later."""
-        self.add_hosts('row')
-        self.break_all()
-        self.assertFalse(self.drain.step())
-
     def test_end_of_the_outage(self):
-        """Rows that are mirrored one after the other release the rest."""
-        self.hang(*self.add_hosts('row'))
-        self.step(10)
+        """It costs a row per step, once its rows have failed together.
+
+        Rows that are mirrored one after the other release the rest.
+        """
+        self.break_writes(self.add_hosts('row'), HANGS)
+        self.step(4)
+        for _step in range(drain.BATCH + 10):
+            self.log.clear()
+            self.step()
+            for method in 'GET', 'PUT':
+                self.assertLess(len(self.sent(method)), 2)
         self.placement.broken.clear()
         self.step(drain.BATCH + BRIEFLY)
         self.clock += drain.RETRIABLE_BACKOFF
@@ -321,9 +292,14 @@ class TestOutage(WaitingTest):
             self.assertEqual(
                 [left.dirty.host],
                 [host for host in hosts if not self.placed(host)])
-            # Only that provider is tried alone from then on.
+            # Only that provider is tried alone from then on, and no more
+            # when an operator has deleted its row.
             self.assertEqual(1, self.steps_of_healthy_host())
             self.journal.rows.close([left.id])
+            self.clock += drain.LONGEST_BACKOFF
+            self.log.clear()
+            self.assertEqual(1, self.steps_of_healthy_host())
+            self.assertEqual(['n2'], self.sent('GET'))
 
     def test_rows_that_were_not_tried(self):
         """They have not failed: nothing is counted, logged or postponed."""
@@ -350,49 +326,35 @@ class TestOutage(WaitingTest):
     def test_row_that_failed_for_itself_next_to_rows_that_hang(self):
         """It does not wait for ever while others are always due before it."""
         self.add_hosts('row', 10)
-        self.placement.broken['PUT', 'node of row000'] = (
-            exceptions.ServiceFailed('500'))
+        self.break_writes(['row000'])
         self.step(BRIEFLY)
-        hanging = [self.add_hosts('hang%d' % number, 1)[0]
-                   for number in range(3)]
+        hanging = self.add_hosts('hang', 3)
         self.hang_for(6.0, *hanging)
         self.step(MANY)
-        del self.placement.broken['PUT', 'node of row000']
+        self.placement.broken.clear()
         self.step(MANY)
         self.assertEqual(hanging, sorted(
             row.dirty.host for row in self.left()))
 
-    def test_row_that_hangs_and_that_an_operator_deletes(self):
-        """It is not tried any more, and the others are mirrored."""
-        self.hang(*self.add_hosts('hangs', 1))
-        self.step(BRIEFLY)
-        self.journal.rows.close(row.id for row in self.left())
-        self.clock += drain.LONGEST_BACKOFF
-        self.assertEqual(1, self.steps_of_healthy_host())
-
     def test_failing_rows_that_were_in_the_outage(self):
         """They would fail again: the others are tried before them."""
         failing = self.add_hosts('failing')
-        for host in failing:
-            self.placement.broken['PUT', 'node of ' + host] = (
-                exceptions.ServiceFailed('500'))
+        self.break_writes(failing)
         self.step(30)
-        before = dict(self.placement.broken)
-        self.hang(*failing)
+        self.break_writes(failing, HANGS)
         self.step(BRIEFLY)
         healthy = self.add_hosts('healthy', 10)
-        self.hang(*healthy)
+        self.break_writes(healthy, HANGS)
         self.step(BRIEFLY)
-        self.placement.broken = before
+        self.placement.broken.clear()
+        self.break_writes(failing)
         self.step(2 * len(healthy))
         self.assertEqual(failing, sorted(
             row.dirty.host for row in self.left()))
 
     def test_failing_rows_do_not_prolong_it(self):
         """A healthy row is not tried after those that fail for themselves."""
-        for host in self.add_hosts('failing'):
-            self.placement.broken['PUT', 'node of ' + host] = (
-                exceptions.ServiceFailed('500'))
+        self.break_writes(self.add_hosts('failing'))
         self.step(30)
         self.placement.broken['PUT', 'n2'] = case.REFUSED
         self.hand_over('h2')
@@ -417,14 +379,6 @@ class TestBatches(WaitingTest):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.reconcile.reconciler.drain', recorded))
 
-    def fail(self, host):
-        """Let a row fail for itself, and be due again."""
-        self.placement.broken['PUT', 'node of ' + host] = (
-            exceptions.ServiceFailed('500'))
-        self.drain.step()
-        self.clock += drain.LONGEST_BACKOFF
-        self.batches.clear()
-
     def test_latest_row_is_first(self):
         """What has just been recorded does not wait for a backlog.
 
@@ -446,7 +400,10 @@ class TestBatches(WaitingTest):
         It has its turn, however many others are due at once.
         """
         failed, = self.add_hosts('failed', 1)
-        self.fail(failed)
+        self.break_writes([failed])
+        self.drain.step()
+        self.clock += drain.LONGEST_BACKOFF
+        self.batches.clear()
         self.hand_over('h1')
         self.drain.step()
         self.assertEqual([['h1'], [failed]], self.batches)
@@ -494,18 +451,16 @@ class TestReading(WaitingTest):
         self.journal.rows.briefs = counted
 
     def test_rows_of_a_backlog(self):
-        """They are read once a second, not once a batch."""
+        """They are read once a second, not once a batch.
+
+        A step takes some of many new rows: a SIGTERM waits for it.
+        """
         for _number in range(5 * drain.BATCH):
             self.hand_over('h1')
         steps = 1
         while self.drain.step():
             steps += 1
-        self.assertEqual([], self.left())
-        self.assertEqual(5, steps)
-        self.assertEqual(1, self.reads)
-
-    def test_many_rows_at_once(self):
-        """A step takes some of them: a SIGTERM waits for it."""
+        self.assertEqual(([], 5, 1), (self.left(), steps, self.reads))
         self.record('h3')
         self.drain.step()
         for _number in range(3 * drain.BATCH):
