@@ -230,7 +230,6 @@ class TestRunning(case.AgentTest):
         self.assertEqual([], self.left())
 
 
-
 class TestOutage(case.AgentTest):
 
     def test_it_counts_no_attempts_and_costs_one_request(self):
