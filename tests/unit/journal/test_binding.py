@@ -36,10 +36,6 @@ class TestBinding(doubles.TestCase):
     def stored(self):
         return self.journal.database.run(nova_identity.cells)
 
-    def recreate_mappings(self):
-        """Delete the cell mappings of nova and create them again."""
-        self.nova.mapped = {'new': 'cell1 (new)'}
-
     def test_check_stores_nothing(self):
         """nova-api and the status check only compare."""
         self.assertFalse(nova_identity.check(*self.other('a1')))
@@ -78,53 +74,47 @@ class TestBinding(doubles.TestCase):
         self.assertRaises(exceptions.WrongNova, self.bind_to, 'a1')
 
     def test_one_common_aggregate_makes_it_the_same_nova(self):
-        """All cell mappings may be deleted and created again."""
+        """All cell mappings may be deleted and created again.
+
+        A nova that has none meanwhile is recognized, too.
+        """
         running = self.bound()
         running.bind()
         self.journal.ledger.remember({'a', 'deleted'})
         self.nova.hosts_of = {'a': set(), 'b': set()}
-        self.recreate_mappings()
-        self.check()
-        for agent in running, self.bound():
-            self.assertTrue(agent.bind())
-            self.assertEqual({'new'}, self.stored())
+        for mapped, cell in ({}, doubles.CELL), ({'new': ''}, 'new'):
+            self.nova.mapped = mapped
+            self.check()
+            for agent in running, self.bound():
+                self.assertTrue(agent.bind())
+                self.assertEqual({cell}, self.stored())
 
     def test_aggregate_that_a_user_deletes(self):
         """Its mark shows that the nova which had it is rid of it."""
         self.bound().bind()
         self.journal.ledger.mark('a')
-        self.recreate_mappings()
+        self.nova.mapped = {'new': ''}
         self.assertRaises(exceptions.WrongNova, self.check)
         self.journal.ledger.remember({'b'})
         self.nova.hosts_of = {'a': set()}
         self.assertRaises(exceptions.WrongNova, self.check)
         self.assertRaises(exceptions.WrongNova, self.bound().bind)
 
-    def test_mappings_that_are_about_to_be_created_again(self):
-        """A nova without cells is recognized, too."""
-        self.bound().bind()
-        self.journal.ledger.remember({'a'})
-        self.nova.hosts_of, self.nova.mapped = {'a': set()}, {}
-        self.check()
-        self.assertTrue(self.bound().bind())
-        self.assertEqual({doubles.CELL}, self.stored())
-
     def test_journal_without_content(self):
-        """It is bound anew, by the agent that leads."""
+        """It is bound anew, by the agent that leads.
+
+        If it has only rows, whose they are is not known.
+        """
         self.bound().bind()
-        self.recreate_mappings()
+        self.nova.mapped = {'new': ''}
         agent = self.bound()
         self.assertFalse(self.check())
         self.assertFalse(agent.bind())
         self.assertEqual({doubles.CELL}, self.stored())
         self.assertTrue(agent.bind(leads=True))
         self.assertEqual({'new'}, self.stored())
-
-    def test_journal_that_has_only_rows(self):
-        """Whose they are is not known."""
-        self.bound().bind()
         self.record('h1')
-        self.recreate_mappings()
+        self.nova.mapped = {'newer': ''}
         self.assertRaises(exceptions.WrongNova, self.check)
         self.assertRaises(
             exceptions.WrongNova, self.bound().bind, leads=True)
@@ -133,7 +123,7 @@ class TestBinding(doubles.TestCase):
         """The cells that it has stored are not replaced unseen."""
         self.bound().bind()
         self.journal.ledger.remember({'a'})
-        self.recreate_mappings()
+        self.nova.mapped = {'new': ''}
 
         def aggregates():
             self.bind_to(doubles.CELL, 'a1')

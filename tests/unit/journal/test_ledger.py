@@ -40,16 +40,6 @@ class TestLedger(LedgerTest):
                          self.ledger.intersection(['uuid-7', 'foreign']))
         self.assertEqual(frozenset(), self.ledger.intersection([]))
 
-    def test_forgotten_uuid_can_be_entered_again(self):
-        """A process does not rely on an entry that it has deleted."""
-        self.ledger.remember(['a'])
-        for _sync in range(2):
-            self.ledger.observe([], ['a'])
-            self.now += synced_ledger.FORGET_AFTER + 1
-        self.assertEqual({}, self.entries())
-        self.ledger.remember(['a'])
-        self.assertEqual({'a'}, set(self.entries()))
-
     def test_without_a_journal_nothing_is_known(self):
         """Without a journal only nova's current aggregates are owned."""
         none = journal.Ledger()
@@ -114,29 +104,30 @@ class TestAbsence(LedgerTest):
             {'a': journal.LedgerEntry(absent=3 * HOUR),
              'b': journal.LedgerEntry()}, self.entries())
 
-    def test_absence_that_was_interrupted(self):
-        """A sync that finds the aggregate restarts the absence."""
-        self.ledger.remember(['a'])
-        self.ledger.observe([], [])
-        self.now += 23 * HOUR
-        self.ledger.observe(['a'], [])
+    def assert_restarts(self):
         self.assertEqual(0.0, self.entries()['a'].absent)
         self.ledger.observe([], [])
         self.now += 2 * HOUR
         self.assertEqual(2 * HOUR, self.entries()['a'].absent)
 
-    def test_clock_that_was_set_back(self):
-        """The absence restarts at the next sync."""
+    def test_absence_that_was_interrupted(self):
+        """It restarts after a sync that finds the aggregate.
+
+        Also when the clock was set back, at the next sync.
+        """
         self.ledger.remember(['a'])
         self.ledger.observe([], [])
+        self.now += 23 * HOUR
+        self.ledger.observe(['a'], [])
+        self.assert_restarts()
         self.now -= 10 * HOUR
-        self.assertEqual(0.0, self.entries()['a'].absent)
-        self.ledger.observe([], [])
-        self.now += HOUR
-        self.assertEqual(HOUR, self.entries()['a'].absent)
+        self.assert_restarts()
 
     def test_forgetting(self):
-        """A UUID is forgotten after a long absence without any provider."""
+        """A UUID is forgotten after a long absence without any provider.
+
+        A process does not rely on an entry that it has deleted.
+        """
         self.ledger.remember(['a', 'used', 'kept'])
         self.ledger.observe(['kept'], ['a', 'kept'])
         self.now += synced_ledger.FORGET_AFTER
@@ -145,6 +136,8 @@ class TestAbsence(LedgerTest):
         self.now += 1
         self.ledger.observe(['kept'], ['a', 'kept'])
         self.assertEqual({'used', 'kept'}, set(self.entries()))
+        self.ledger.remember(['a'])
+        self.assertEqual({'a', 'used', 'kept'}, set(self.entries()))
 
 
 class TestMarks(LedgerTest):
@@ -175,9 +168,13 @@ class TestMarks(LedgerTest):
         self.assertEqual(['a'], self.marked())
 
     def test_mark_of_an_aggregate_that_nova_still_has(self):
-        """Rule 9: it is cleared when no call can have made it."""
+        """Rule 9: it is cleared when no call can have made it.
+
+        That is by the monotonic clock: those of two hosts are not compared.
+        """
         self.ledger.mark('a')
         self.ledger.observe(['a'], [])
+        self.now += 100 * self.longest
         self.clock += self.longest - 1
         self.ledger.observe(['a'], [])
         self.assertEqual(['a'], self.marked())
@@ -198,11 +195,3 @@ class TestMarks(LedgerTest):
         self.clock += self.longest
         self.ledger.observe(['a'], [])
         self.assertEqual([], self.marked())
-
-    def test_age_of_a_mark_is_by_the_monotonic_clock(self):
-        """The clocks of two hosts are not compared."""
-        self.ledger.mark('a')
-        self.ledger.observe(['a'], [])
-        self.now += 100 * self.longest
-        self.ledger.observe(['a'], [])
-        self.assertEqual(['a'], self.marked())

@@ -81,17 +81,13 @@ class TestRecord(RowsTest):
 class TestClose(RowsTest):
 
     def test_closed_row_is_deleted(self):
-        """The number of deleted rows is returned."""
-        row, kept = self.recorded(), self.recorded()
-        self.assertEqual(1, self.rows.close([row.id]))
-        self.assertEqual(0, self.rows.close([row.id, 'unknown']))
-        self.assertEqual(0, self.rows.close([]))
-        self.assertEqual([kept], self.stored())
-
-    def test_more_rows_than_one_statement_takes(self):
-        """A journal may be long after an outage."""
+        """The number of deleted rows is returned; they may be many."""
+        kept = self.recorded()
         ids = [self.recorded().id for _number in range(501)]
         self.assertEqual(501, self.rows.close(ids))
+        self.assertEqual(0, self.rows.close([ids[0], 'unknown']))
+        self.assertEqual(0, self.rows.close([]))
+        self.assertEqual([kept], self.stored())
 
 
 class TestHandOver(RowsTest):
@@ -117,31 +113,23 @@ class TestHandOver(RowsTest):
 class TestProgress(RowsTest):
 
     def test_mirrored_row_is_not_pending(self):
-        """A running operation that is mirrored only waits."""
-        row = self.recorded()
+        """A running operation that is mirrored only waits.
+
+        Rule 2: a failure clears the time of the last success. A row that was
+        handed over stays pending: its own converge failed after the agent's.
+        """
+        row, other = self.recorded(), self.hand_over('h1')
         self.rows.set_failed({row.id: 'refused'})
         self.now += 5
-        self.rows.set_mirrored([row.id])
-        self.assertEqual([dataclasses.replace(
-            row, attempts=1, mirrored_at=1005.0)], self.stored())
-        self.assertEqual([store.Brief(row.id, True, 1, False)],
-                         self.rows.briefs())
-
-    def test_row_that_was_handed_over_meanwhile(self):
-        """It is pending: its own converge failed after the agent's."""
-        row = self.hand_over('h1')
-        self.rows.set_mirrored([row.id])
-        self.assertEqual([None], [one.mirrored_at for one in self.stored()])
-
-    def test_failure_makes_a_row_pending_again(self):
-        """Rule 2: a failure clears the time of the last success."""
-        row = self.recorded()
-        self.rows.set_mirrored([row.id])
-        self.rows.set_failed({row.id: 'refused'})
-        self.assertEqual([dataclasses.replace(
-            row, attempts=1, last_error='refused')], self.stored())
-        self.assertEqual([store.Brief(row.id, True, 1, True)],
-                         self.rows.briefs())
+        self.rows.set_mirrored([row.id, other.id])
+        for attempts, error, mirrored_at in (1, '', 1005.0), (2, 'no', None):
+            self.assertIn(dataclasses.replace(
+                row, attempts=attempts, last_error=error,
+                mirrored_at=mirrored_at), self.stored())
+            self.assertEqual({
+                store.Brief(row.id, True, attempts, not mirrored_at),
+                store.Brief(other.id, False, 1, True)}, {*self.rows.briefs()})
+            self.rows.set_failed({row.id: 'no'})
 
     def test_error_fits_every_database(self):
         """It is stored in ASCII, without NUL, and truncated."""

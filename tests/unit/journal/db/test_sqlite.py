@@ -7,13 +7,13 @@ import resource
 import subprocess
 
 import fixtures
+import sqlalchemy as sa
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal as journal_checks
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import sqlite
 from tests import disks
 from tests.unit import doubles
 
@@ -43,31 +43,31 @@ class TestFailures(doubles.TestCase):
         return disk
 
     def test_file_system_that_is_full(self) -> None:
-        """A command and the checks advise the same; with space all is well."""
+        """A command and the checks advise the same; with space all is well.
+
+        Nothing of a journal is created by halves.
+        """
         disk = self.use_small_disk()
+        disk.fill()
+        finding, = journal_checks.tables(self.deployment)
+        self.assertEqual(
+            (checks.Code.FAILURE,
+             'the journal has no space left: make room in %s.' % disk.path),
+            (finding.code, finding.text))
+        text = 'has no space left: make room in %s' % self.directory
+        self.assert_reported(text)
+        disk.clear()
         self.record('h0')
         disk.fill()
-        text = 'has no space left: make room in %s' % self.directory
         self.assert_reported(text)
         error = self.assertRaises(exceptions.JournalUnavailable,
                                   journal_checks.writes, self.deployment)
         self.assertEqual('the journal ' + text, str(error))
         disk.clear()
         self.record('h1')
+        files = os.listdir(self.directory)
         self.assertEqual([], journal_checks.writes(self.deployment))
-
-    def test_file_system_that_is_full_before_there_is_a_journal(self) -> None:
-        """Nothing of it is created by halves."""
-        disk = self.use_small_disk()
-        disk.fill()
-        text = 'the journal has no space left: make room in %s' % disk.path
-        finding, = journal_checks.tables(self.deployment)
-        self.assertEqual((checks.Code.FAILURE, text + '.'),
-                         (finding.code, finding.text))
-        self.assert_reported(
-            'has no space left: make room in %s' % self.directory)
-        disk.clear()
-        self.record('h1')
+        self.assertEqual(files, os.listdir(self.directory))
 
     def test_file_system_that_is_almost_full(self) -> None:
         """It is a warning, also before there is a journal."""
@@ -87,19 +87,15 @@ class TestFailures(doubles.TestCase):
 
     def test_database_that_has_reached_its_size(self) -> None:
         """SQLite decides, whatever the file system has."""
-        database = engine.Database(self.conf)
-        database.prepare()
-        error = self.assertRaises(
-            exceptions.JournalUnavailable, self.fill_database, database)
-        self.assertEqual('the journal has no space left: make room in %s'
-                         % self.directory, str(error))
-
-    @engine.translated()
-    def fill_database(self, database: engine.Database) -> None:
-        with database.open().begin() as connection:
+        def fill(connection: sa.Connection) -> None:
             connection.exec_driver_sql('PRAGMA max_page_count = 1')
             connection.exec_driver_sql(
                 'CREATE TABLE big AS SELECT zeroblob(9e6)')
+
+        error = self.assertRaises(exceptions.JournalUnavailable,
+                                  engine.Database(self.conf).run, fill)
+        self.assertEqual('the journal has no space left: make room in %s'
+                         % self.directory, str(error))
 
     def test_errors_of_the_file_system(self) -> None:
         """The reason of the system is given, if a file gets it, too."""
@@ -180,10 +176,3 @@ class TestFailures(doubles.TestCase):
         self.assertEqual(
             'the journal cannot use %s: No such file or directory' % file
             + LET_USE, str(error))
-
-    def test_trial_leaves_nothing(self) -> None:
-        """It needs no name in the directory."""
-        self.record('h0')
-        files = os.listdir(self.directory)
-        sqlite.try_write(self.directory)
-        self.assertEqual(files, os.listdir(self.directory))
