@@ -175,63 +175,6 @@ class TestDrain(case.AgentTest):
         self.assertEqual([], self.log)
         self.assertEqual('success', self.figures.last('observe_drain')[0])
 
-
-class TestRunning(case.AgentTest):
-    """Rule 2: rows of operations that may still run."""
-
-    def setUp(self):
-        super().setUp()
-        self.overdue = 2 * self.options.inline_timeout
-        self.record('h1', ['n1'])
-        self.drain.step()
-
-    def pass_time(self, seconds):
-        self.clock += seconds
-        self.now += seconds
-        self.log.clear()
-        self.drain.step()
-
-    def test_overdue_row_is_mirrored_and_kept(self):
-        """Soon after a crash it is mirrored and no longer pending.
-
-        Its call may still change nova: it is converged again, and only a
-        difference is written. A failure makes it pending until the next
-        successful converge.
-        """
-        self.pass_time(self.overdue)
-        self.assertEqual({'a'}, self.placement.aggregates['n1'])
-        row, = self.left()
-        self.assertEqual((True, self.now), (row.running, row.mirrored_at))
-        self.pass_time(self.overdue - 0.1)
-        self.assertEqual([], self.log)
-        self.pass_time(0.1)
-        self.assertEqual([('GET', 'n1'), ('TRUTH', '')], self.log)
-        self.nova.hosts_of['a'].discard('h1')
-        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
-        self.pass_time(self.overdue)
-        row, = self.left()
-        self.assertEqual((True, 1, '500', None), (
-            row.running, row.attempts, row.last_error, row.mirrored_at))
-        self.placement.broken.clear()
-        self.pass_time(self.overdue)
-        row, = self.left()
-        self.assertEqual((set(), self.now), (self.placement.aggregates['n1'],
-                                             row.mirrored_at))
-
-    def test_row_that_no_call_can_have_is_closed(self):
-        """After max_call_age, with a write that invalidates older writes."""
-        self.pass_time(self.overdue)
-        while self.clock + self.overdue < self.options.max_call_age:
-            self.pass_time(self.overdue)
-            self.assertNotIn(('PUT', 'n1'), self.log)
-        self.assertEqual(1, len(self.left()))
-        self.pass_time(self.overdue)
-        self.assertIn(('PUT', 'n1'), self.log)
-        self.assertEqual([], self.left())
-
-
-class TestOutage(case.AgentTest):
-
     def test_it_counts_no_attempts_and_costs_one_request(self):
         """Any kind of outage does so; the rows are retried just after it.
 
@@ -332,3 +275,57 @@ class TestOutage(case.AgentTest):
             self.assertRaises(ZeroDivisionError, self.drain.step)
         self.clock += drain.LONGEST_BACKOFF - 0.1
         self.drain.step()
+
+
+class TestRunning(case.AgentTest):
+    """Rule 2: rows of operations that may still run."""
+
+    def setUp(self):
+        super().setUp()
+        self.overdue = 2 * self.options.inline_timeout
+        self.record('h1', ['n1'])
+        self.drain.step()
+
+    def pass_time(self, seconds):
+        self.clock += seconds
+        self.now += seconds
+        self.log.clear()
+        self.drain.step()
+
+    def test_overdue_row_is_mirrored_and_kept(self):
+        """Soon after a crash it is mirrored and no longer pending.
+
+        Its call may still change nova: it is converged again, and only a
+        difference is written. A failure makes it pending until the next
+        successful converge.
+        """
+        self.pass_time(self.overdue)
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        row, = self.left()
+        self.assertEqual((True, self.now), (row.running, row.mirrored_at))
+        self.pass_time(self.overdue - 0.1)
+        self.assertEqual([], self.log)
+        self.pass_time(0.1)
+        self.assertEqual([('GET', 'n1'), ('TRUTH', '')], self.log)
+        self.nova.hosts_of['a'].discard('h1')
+        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
+        self.pass_time(self.overdue)
+        row, = self.left()
+        self.assertEqual((True, 1, '500', None), (
+            row.running, row.attempts, row.last_error, row.mirrored_at))
+        self.placement.broken.clear()
+        self.pass_time(self.overdue)
+        row, = self.left()
+        self.assertEqual((set(), self.now), (self.placement.aggregates['n1'],
+                                             row.mirrored_at))
+
+    def test_row_that_no_call_can_have_is_closed(self):
+        """After max_call_age, with a write that invalidates older writes."""
+        self.pass_time(self.overdue)
+        while self.clock + self.overdue < self.options.max_call_age:
+            self.pass_time(self.overdue)
+            self.assertNotIn(('PUT', 'n1'), self.log)
+        self.assertEqual(1, len(self.left()))
+        self.pass_time(self.overdue)
+        self.assertIn(('PUT', 'n1'), self.log)
+        self.assertEqual([], self.left())

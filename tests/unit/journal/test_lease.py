@@ -5,7 +5,6 @@ import fixtures
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import lease
 from tests import statements
 from tests.unit import doubles
@@ -72,21 +71,17 @@ class TestLease(doubles.TestCase):
 
     def test_renewal_whose_answer_is_lost(self):
         """The agent that may have renewed its lease goes on to lead."""
-        class Deaf(engine.Database):
-            answers = True
-
-            def run(self, *args, **kwargs):
-                answer = super().run(*args, **kwargs)
-                if not self.answers:
-                    raise exceptions.JournalUnavailable('lost')
-                return answer
-
-        database = Deaf(self.conf)
+        database = self.open_journal().database
         mine = lease.Lease(database, SECONDS, clock=lambda: self.clock)
         mine.step()
-        database.answers = False
-        self.assertRaises(exceptions.JournalUnavailable, mine.step)
-        database.answers = True
+        run = database.run
+
+        def lose(*args, **kwargs):
+            run(*args, **kwargs)
+            raise exceptions.JournalUnavailable('lost')
+
+        with fixtures.MockPatchObject(database, 'run', lose):
+            self.assertRaises(exceptions.JournalUnavailable, mine.step)
         for _step in range(2):
             self.assertTrue(mine.step())
 

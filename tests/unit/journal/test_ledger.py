@@ -21,6 +21,7 @@ class LedgerTest(doubles.TestCase):
     def setUp(self):
         super().setUp()
         self.ledger = self.journal.ledger
+        self.longest = self.conf.aggregate_mirror.max_call_age
 
     def entries(self):
         """Return the entries as another process reads them."""
@@ -47,49 +48,6 @@ class TestLedger(LedgerTest):
         none.observe(['a'], [])
         self.assertEqual(({}, frozenset()),
                          (none.entries(), none.intersection(['a'])))
-
-
-class TestOutage(LedgerTest):
-
-    def setUp(self):
-        super().setUp()
-        # Every failure begins a back-off.
-        self.journal = store.Journal(self.conf, engine.Database(
-            self.conf, limits=engines.Limits(timeout=0.0, backoff=60.0)))
-        self.ledger = self.journal.ledger
-        self.journal.rows.all()
-
-    @contextlib.contextmanager
-    def unavailable(self):
-        url = 'sqlite:///%s' % existing.sqlite_file(self.conf)
-        databases.execute(url, 'ALTER TABLE ledger RENAME TO hidden')
-        yield
-        databases.execute(url, 'ALTER TABLE hidden RENAME TO ledger')
-
-    def fails(self, function, *args):
-        self.assertRaises(exceptions.JournalUnavailable, function, *args)
-
-    def test_mark_is_attempted_during_a_back_off(self):
-        """The aggregate may be in placement, and nova will not have it."""
-        with self.unavailable():
-            self.fails(self.ledger.remember, ['a'])
-        self.fails(self.ledger.remember, ['b'])
-        self.ledger.mark('a')
-        self.assertEqual({'a': journal.LedgerEntry(deleted=True)},
-                         self.entries())
-
-    def test_what_could_not_be_entered_is_entered_later(self):
-        """Its operations were mirrored; placement may have the UUIDs."""
-        with self.unavailable():
-            self.fails(self.ledger.mark, 'a')
-        row = self.journal.rows.make(journal.Dirty('h1'))
-        self.fails(self.journal.rows.record, row, ['b'])
-        self.ledger.mark('c')
-        self.journal.rows.record(row)
-        self.assertEqual({'a', 'b', 'c'}, set(self.entries()))
-
-
-class TestAbsence(LedgerTest):
 
     def test_absence_lasts_from_the_first_sync_that_saw_it(self):
         """An aggregate that nova has is not absent."""
@@ -138,13 +96,6 @@ class TestAbsence(LedgerTest):
         self.assertEqual({'used', 'kept'}, set(self.entries()))
         self.ledger.remember(['a'])
         self.assertEqual({'a', 'used', 'kept'}, set(self.entries()))
-
-
-class TestMarks(LedgerTest):
-
-    def setUp(self):
-        super().setUp()
-        self.longest = self.conf.aggregate_mirror.max_call_age
 
     def marked(self):
         return [uuid for uuid, entry in self.entries().items()
@@ -195,3 +146,43 @@ class TestMarks(LedgerTest):
         self.clock += self.longest
         self.ledger.observe(['a'], [])
         self.assertEqual([], self.marked())
+
+
+class TestOutage(LedgerTest):
+
+    def setUp(self):
+        super().setUp()
+        # Every failure begins a back-off.
+        self.journal = store.Journal(self.conf, engine.Database(
+            self.conf, limits=engines.Limits(timeout=0.0, backoff=60.0)))
+        self.ledger = self.journal.ledger
+        self.journal.rows.all()
+
+    @contextlib.contextmanager
+    def unavailable(self):
+        url = 'sqlite:///%s' % existing.sqlite_file(self.conf)
+        databases.execute(url, 'ALTER TABLE ledger RENAME TO hidden')
+        yield
+        databases.execute(url, 'ALTER TABLE hidden RENAME TO ledger')
+
+    def fails(self, function, *args):
+        self.assertRaises(exceptions.JournalUnavailable, function, *args)
+
+    def test_mark_is_attempted_during_a_back_off(self):
+        """The aggregate may be in placement, and nova will not have it."""
+        with self.unavailable():
+            self.fails(self.ledger.remember, ['a'])
+        self.fails(self.ledger.remember, ['b'])
+        self.ledger.mark('a')
+        self.assertEqual({'a': journal.LedgerEntry(deleted=True)},
+                         self.entries())
+
+    def test_what_could_not_be_entered_is_entered_later(self):
+        """Its operations were mirrored; placement may have the UUIDs."""
+        with self.unavailable():
+            self.fails(self.ledger.mark, 'a')
+        row = self.journal.rows.make(journal.Dirty('h1'))
+        self.fails(self.journal.rows.record, row, ['b'])
+        self.ledger.mark('c')
+        self.journal.rows.record(row)
+        self.assertEqual({'a', 'b', 'c'}, set(self.entries()))

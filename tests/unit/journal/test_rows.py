@@ -14,7 +14,7 @@ from tests.unit import doubles
 DIRTY = journal.Dirty('h1', frozenset({'n1', 'n2'}), 'req-1')
 
 
-class RowsTest(doubles.TestCase):
+class TestRows(doubles.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -28,9 +28,6 @@ class RowsTest(doubles.TestCase):
     def stored(self):
         """Return the rows as another process reads them."""
         return self.open_journal().rows.all()
-
-
-class TestRecord(RowsTest):
 
     def test_recorded_row_is_read_by_every_process(self):
         """A row is durable on return, complete, and listed oldest first."""
@@ -77,9 +74,6 @@ class TestRecord(RowsTest):
         self.assertEqual(0, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         self.assertEqual(2, len(self.stored()))
 
-
-class TestClose(RowsTest):
-
     def test_closed_row_is_deleted(self):
         """The number of deleted rows is returned; they may be many."""
         kept = self.recorded()
@@ -88,9 +82,6 @@ class TestClose(RowsTest):
         self.assertEqual(0, self.rows.close([ids[0], 'unknown']))
         self.assertEqual(0, self.rows.close([]))
         self.assertEqual([kept], self.stored())
-
-
-class TestHandOver(RowsTest):
 
     def test_row_that_was_handed_over(self):
         """It is pending, with its error and the number of attempts.
@@ -108,9 +99,6 @@ class TestHandOver(RowsTest):
                 row, running=False, attempts=1, last_error='refused'),
                 self.stored())
         self.assertIn(other, self.stored())
-
-
-class TestProgress(RowsTest):
 
     def test_mirrored_row_is_not_pending(self):
         """A running operation that is mirrored only waits.

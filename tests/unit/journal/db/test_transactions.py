@@ -77,32 +77,25 @@ class TestTransactions(testtools.TestCase):
                 counts.append(len(os.listdir('/proc/self/fd')))
             self.assertLessEqual(counts[-1], counts[0])
 
-    def test_nothing_is_opened_before_it_is_needed(self):
-        """No database connection is made at import or at start."""
-        self.assertFalse(self.path.exists())
-        self.transactions.run(self.fails())
-        self.assertTrue(self.path.exists())
-
     def test_conflict_is_repeated(self):
-        """Any kind of conflict is retried; the last result is returned."""
+        """Any kind of conflict is retried; the last result is returned.
+
+        No database connection is made before, at import or at start.
+        """
+        self.assertFalse(self.path.exists())
         self.assertEqual('done', self.transactions.run(
             self.fails(DEADLOCK, CHANGED, DEADLOCK)))
         self.assertEqual({'a'}, self.stored())
 
-    def test_endless_conflict(self):
-        """After several attempts it is an error, and nothing is written."""
-        self.assertRaises(
-            exceptions.JournalUnavailable, self.transactions.run,
-            self.fails(*[DEADLOCK] * engine.ATTEMPTS))
-        self.assertEqual(set(), self.stored())
-
-    def test_other_error_is_not_repeated(self):
-        """Nothing is written, and the error has the cause."""
-        work = self.fails(db_exc.DBError(Exception('disk is full')))
-        with self.assertRaisesRegex(exceptions.JournalUnavailable,
-                                    'disk is full'):
-            self.transactions.run(work)
-        self.assertEqual(set(), self.stored())
+    def test_error_after_which_nothing_is_written(self):
+        """A conflict is one after several attempts, others are at once."""
+        for text, *errors in (
+                ('', *[DEADLOCK] * engine.ATTEMPTS),
+                ('disk is full', db_exc.DBError(Exception('disk is full')))):
+            work = self.fails(*errors)
+            with self.assertRaisesRegex(exceptions.JournalUnavailable, text):
+                self.transactions.run(work)
+            self.assertEqual(set(), self.stored())
         self.assertEqual('done', self.transactions.run(work))
 
     def test_database_that_is_repaired_is_used(self):
