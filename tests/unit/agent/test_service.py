@@ -214,18 +214,6 @@ class TestAgent(case.AgentTest):
         names = [name for name, *_arguments in self.figures.calls]
         self.assertLess(1, names.count('observe_sync'))
 
-    def test_trouble_that_changes(self):
-        """Each cause is logged once, with its step, until none is left."""
-        self.start()
-        refused, wrong = (exceptions.JournalUnavailable(
-            text, 'the journal', kind=text).failure
-            for text in ('refused', 'is not a journal'))
-        for loop, trouble in (('lease', refused), ('drain', refused),
-                              ('lease', wrong), ('lease', refused)):
-            self.running._report(loop, trouble)
-        self.assertEqual(2, self.messages.output.count(
-            'The journal cannot be processed'))
-
     def test_audit_that_hangs(self):
         """It holds up neither a stop nor the agent after a reload."""
         audit = types.SimpleNamespace(step=lambda: None)

@@ -129,18 +129,18 @@ class TestCells(WaitingTest):
         self.assertEqual([], self.left())
 
     def test_running_row_in_the_queue(self):
-        """Rule 2: it is mirrored, and closed when no call can have it."""
+        """Rule 2: it is mirrored, and closed when no call can have it.
+
+        If it is handed over, it is tried at once, as any other.
+        """
         self.record('h1', ['n1'])
         for passed, left in (0, 1), (self.options.max_call_age, 0):
             self.nova.silent = {'h1'}
-            self.step(40)
+            self.step(100)
             self.clock += passed
             self.nova.silent = set()
             self.assertEqual(left, self.step(40))
             self.assertEqual({'a'}, self.placement.aggregates['n1'])
-
-    def test_row_that_is_handed_over_in_the_queue(self):
-        """It is tried at once, as any other."""
         row = self.record('h1', ['n1'])
         self.nova.silent = {'h1'}
         self.step(100)

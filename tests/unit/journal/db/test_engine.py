@@ -201,21 +201,22 @@ class TestFile(testtools.TestCase):
                 'PRAGMA journal_mode').fetchone())
 
     def test_where_it_is(self):
-        """A database server has no file."""
-        self.assertEqual(self.path, existing.sqlite_file(self.conf))
-        self.conf.set_override(
-            'connection', 'mysql+pymysql://user@host/journal',
-            'aggregate_mirror_database')
-        self.assertIsNone(existing.sqlite_file(self.conf))
+        """A database server has no file.
 
-    def test_file_that_cannot_be_looked_up(self):
-        """Whether it exists is not known; it is no empty journal."""
+        Whether one exists that cannot be looked up is not known; it is no
+        empty journal.
+        """
+        self.assertEqual(self.path, existing.sqlite_file(self.conf))
         self.assertTrue(existing.is_missing(self.conf))
         engine.Database(self.conf).open()
         self.assertFalse(existing.is_missing(self.conf))
         doubles.hide_journal(self.conf)
         for read in existing.is_missing, existing.open_existing:
             self.assertRaises(exceptions.JournalUnavailable, read, self.conf)
+        self.conf.set_override(
+            'connection', 'mysql+pymysql://user@host/journal',
+            'aggregate_mirror_database')
+        self.assertIsNone(existing.sqlite_file(self.conf))
 
     @testtools.skipIf(os.geteuid(), 'only root can change owners')
     def test_what_root_makes_belongs_to_nova(self):
