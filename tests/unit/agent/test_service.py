@@ -200,16 +200,11 @@ class TestAgent(case.AgentTest):
         """They were reset with the lease, and are compared at once."""
         self.start()
         self.wait_for_loops()
-        step, failures = self.lease.step, [
-            exceptions.JournalUnavailable('closed')]
-
-        def fail():
-            if failures:
-                raise failures.pop()
-            return step()
-
-        self.useFixture(fixtures.MockPatchObject(self.lease, 'step', fail))
-        self.figures.wait_for(('set_leader', False), ('set_leader', True))
+        with fixtures.MockPatchObject(
+                self.lease, 'step',
+                side_effect=exceptions.JournalUnavailable('closed')):
+            self.figures.wait_for(('set_leader', False))
+        self.figures.wait_for(('set_leader', True))
         self.wait_for_loops()
         names = [name for name, *_arguments in self.figures.calls]
         self.assertLess(1, names.count('observe_sync'))

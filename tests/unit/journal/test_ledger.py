@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger, on a real SQLite file."""
 
-import contextlib
-
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
@@ -16,7 +14,7 @@ from tests.unit import doubles
 HOUR = 3600.0
 
 
-class LedgerTest(doubles.TestCase):
+class TestLedger(doubles.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -26,9 +24,6 @@ class LedgerTest(doubles.TestCase):
     def entries(self):
         """Return the entries as another process reads them."""
         return self.open_journal().ledger.entries()
-
-
-class TestLedger(LedgerTest):
 
     def test_remembered_uuids_are_known(self):
         """Also more than fit into a statement, and duplicates."""
@@ -137,42 +132,27 @@ class TestLedger(LedgerTest):
             self.assertEqual(marked, self.marked())
         self.assertEqual({'a'}, set(self.entries()))
 
+    def test_what_could_not_be_entered_is_entered_later(self):
+        """Its operations were mirrored; placement may have the UUIDs.
 
-class TestOutage(LedgerTest):
-
-    def setUp(self):
-        super().setUp()
+        A mark is attempted during a back-off: nova will not have its
+        aggregate.
+        """
         # Every failure begins a back-off.
-        self.journal = store.Journal(self.conf, engine.Database(
+        stored = store.Journal(self.conf, engine.Database(
             self.conf, limits=engines.Limits(timeout=0.0, backoff=60.0)))
-        self.ledger = self.journal.ledger
-        self.journal.rows.all()
-
-    @contextlib.contextmanager
-    def unavailable(self):
+        row = stored.rows.make(journal.Dirty('h1'))
+        stored.rows.all()
         url = 'sqlite:///%s' % existing.sqlite_file(self.conf)
         databases.execute(url, 'ALTER TABLE ledger RENAME TO hidden')
-        yield
+        self.assertRaises(
+            exceptions.JournalUnavailable, stored.ledger.mark, 'a')
         databases.execute(url, 'ALTER TABLE hidden RENAME TO ledger')
-
-    def fails(self, function, *args):
-        self.assertRaises(exceptions.JournalUnavailable, function, *args)
-
-    def test_mark_is_attempted_during_a_back_off(self):
-        """The aggregate may be in placement, and nova will not have it."""
-        with self.unavailable():
-            self.fails(self.ledger.remember, ['a'])
-        self.fails(self.ledger.remember, ['b'])
-        self.ledger.mark('a')
-        self.assertEqual({'a': journal.LedgerEntry(deleted=True)},
-                         self.entries())
-
-    def test_what_could_not_be_entered_is_entered_later(self):
-        """Its operations were mirrored; placement may have the UUIDs."""
-        with self.unavailable():
-            self.fails(self.ledger.mark, 'a')
-        row = self.journal.rows.make(journal.Dirty('h1'))
-        self.fails(self.journal.rows.record, row, ['b'])
-        self.ledger.mark('c')
-        self.journal.rows.record(row)
-        self.assertEqual({'a', 'b', 'c'}, set(self.entries()))
+        self.assertRaises(exceptions.JournalUnavailable,
+                          stored.ledger.remember, ['b'])
+        self.assertRaises(exceptions.JournalUnavailable,
+                          stored.rows.record, row, ['c'])
+        stored.ledger.mark('d')
+        self.assertTrue(self.entries()['d'].deleted)
+        stored.rows.record(row)
+        self.assertEqual({*'abcd'}, set(self.entries()))

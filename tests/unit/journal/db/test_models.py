@@ -141,10 +141,20 @@ class TestTables(testtools.TestCase):
         self.set_version('0000')
         self.assert_refused(OURS)
 
-    def test_other_program_that_has_only_a_version(self):
-        """A journal has the table of its rows before it has a version."""
-        self.assert_refused('tables such as alembic_version, but no', STAMP,
-                            NOVA_VERSION)
+    def test_other_tables(self):
+        """Nothing is created next to them, even if they have our names."""
+        for text, *statements in (
+                # A journal has the table of its rows before it has a version.
+                ('tables such as alembic_version, but no', STAMP,
+                 NOVA_VERSION),
+                ('such as t0, t1, t2, but', *(
+                    'CREATE TABLE t%d (id INTEGER)' % number
+                    for number in range(8))),
+                ('the column cells.cell_uuid is missing',
+                 'CREATE TABLE cells (id INTEGER PRIMARY KEY)')):
+            self.conf = doubles.make_conf(self)
+            self.database = engine.Database(self.conf)
+            self.assert_refused(text, *statements)
 
     def test_journal_in_the_database_of_another_program(self):
         """The step does not move that program's file."""
@@ -154,18 +164,6 @@ class TestTables(testtools.TestCase):
         error = self.assertRaises(
             exceptions.WrongDatabase, self.database.check_tables)
         self.assertEqual(models.USE_ANOTHER_FILE, error.failure.step)
-
-    def test_many_tables(self):
-        """A few of their names identify the database."""
-        self.assert_refused('such as t0, t1, t2, but', *(
-            'CREATE TABLE t%d (id INTEGER)' % number for number in range(8)))
-
-    # Tables with the names of the journal's
-
-    def test_other_tables_with_our_names(self):
-        """Nothing is created next to them."""
-        self.assert_refused('the column cells.cell_uuid is missing',
-                            'CREATE TABLE cells (id INTEGER PRIMARY KEY)')
 
     def test_tables_and_columns_that_are_missing(self):
         """The message names the table; nothing is created by guesswork."""

@@ -120,6 +120,7 @@ class TestTransactions(testtools.TestCase):
         """The next call continues, and no back-off begins."""
         engine.Database(self.conf).prepare()
         limits, now, opened = engines.Limits(2.0, 30.0), 100.0, []
+        clock = types.SimpleNamespace(monotonic=lambda: now)
 
         def create(url):
             opened.append(url)
@@ -131,10 +132,8 @@ class TestTransactions(testtools.TestCase):
 
         for name, value in (
                 ('journal.db.engine.sqlite.create', create),
-                ('limits.deadline.time', types.SimpleNamespace(
-                    monotonic=lambda: now)),
-                ('limits.engines.time', types.SimpleNamespace(
-                    monotonic=lambda: now))):
+                ('limits.deadline.time', clock),
+                ('limits.engines.time', clock)):
             self.useFixture(fixtures.MonkeyPatch(
                 'nova_aggregate_mirror.' + name, value))
         event = sa.engine.Engine, 'after_cursor_execute', answer
