@@ -36,13 +36,6 @@ class TestBinding(doubles.TestCase):
     def stored(self):
         return self.journal.database.run(nova_identity.cells)
 
-    def test_check_stores_nothing(self):
-        """nova-api and the status check only compare."""
-        self.assertFalse(nova_identity.check(*self.other('a1')))
-        self.assertEqual(set(), self.stored())
-        self.bind_to('a1')
-        self.assertTrue(nova_identity.check(*self.other('a1')))
-
     def test_second_nova_is_refused(self):
         """The error has the cells of both novas, and what keeps the ledger."""
         self.bind_to('a1', 'a2')
@@ -147,12 +140,17 @@ class TestBinding(doubles.TestCase):
                 ['cells'],
                 [text.split('FROM ')[1].split()[0] for text in executed.seen])
 
-    def test_nova_without_cells(self):
-        """It binds no journal, and does not use another nova's journal."""
+    def test_journal_that_is_not_bound(self):
+        """A nova without cells binds none, and uses no other nova's journal.
+
+        A check stores nothing: nova-api and the status check only compare.
+        """
         new = binding.Binding(*self.other())
         self.assertTrue(new.bind())
+        self.assertFalse(nova_identity.check(*self.other('a1')))
         self.assertEqual(set(), self.stored())
         self.bind_to('a1')
+        self.assertTrue(nova_identity.check(*self.other('a1')))
         self.journal.ledger.remember({'of a'})
         error = self.assertRaises(exceptions.WrongNova, new.bind)
         self.assertIn('this nova has the cells none', str(error))

@@ -42,15 +42,23 @@ class TestClocks(doubles.TestCase):
             lambda connection: connection.scalars(modes).all())
 
     def test_clock_that_was_ahead_and_is_corrected(self) -> None:
-        """It decides no mode of its host, and its row is deleted."""
+        """It decides no mode of its host, and its row is deleted.
+
+        Clocks that differ by seconds are those of any two hosts.
+        """
         self.record_by_clock(2 * store.AHEAD, conf.OBSERVE)
         self.assertEqual([], self.disagreements())
-        self.record_by_clock(0.0, conf.MIRROR)
+        self.record_by_clock(-30.0, conf.MIRROR)
         self.assertEqual([], self.disagreements())
         self.assertEqual([conf.MIRROR], [
             process.mode for process in self.journal.processes()])
         self.sync()
         self.assertEqual([conf.MIRROR], self.modes_in_database())
+        self.record_by_clock(30.0, conf.OBSERVE)
+        self.sync()
+        self.assertEqual(2, len(self.disagreements()))
+        self.assertEqual([conf.MIRROR, conf.OBSERVE],
+                         self.modes_in_database())
 
     def test_row_that_cannot_be_written(self) -> None:
         """Each try costs a record: they become rarer until one succeeds.
@@ -68,15 +76,6 @@ class TestClocks(doubles.TestCase):
         for pause in rows.INTERVAL, rows.RETRY:
             clock += pause
             self.assertTrue(presence.begin_write())
-
-    def test_clocks_that_differ_by_seconds(self) -> None:
-        """They are those of any two hosts."""
-        self.record_by_clock(-30.0, conf.MIRROR)
-        self.record_by_clock(30.0, conf.OBSERVE)
-        self.sync()
-        self.assertEqual(2, len(self.disagreements()))
-        self.assertEqual([conf.MIRROR, conf.OBSERVE],
-                         self.modes_in_database())
 
     def test_process_of_last_month(self) -> None:
         """It may not exist any more, and shows that there was one.

@@ -2,6 +2,7 @@
 """Whose tables a database has, and whether this release can use them."""
 
 import pathlib
+from unittest import mock
 
 import fixtures
 from oslo_db import exception as db_exc
@@ -86,16 +87,11 @@ class TestTables(testtools.TestCase):
 
     def test_table_that_another_controller_creates(self):
         """MySQL tells nothing of it meanwhile; it is looked at again."""
-        real, errors = models.read_schema, 2 * [db_exc.DBError(Exception(
-            1684, 'Table was skipped since its definition is being modified'))]
-
-        def read(connection):
-            if errors:
-                raise errors.pop()
-            return real(connection)
-
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.models.read_schema', read))
+        skipped = db_exc.DBError(Exception(
+            1684, 'Table was skipped since its definition is being modified'))
+        self.useFixture(fixtures.MockPatchObject(
+            models, 'read_schema', wraps=models.read_schema,
+            side_effect=[skipped, skipped, *[mock.DEFAULT] * 9]))
         self.migrate()
         self.assertEqual(models.HEAD, self.database.schema().version)
 
