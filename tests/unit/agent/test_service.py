@@ -11,7 +11,6 @@ import types
 import fixtures
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror import exceptions
@@ -35,18 +34,18 @@ class Impatient(threading.Event):
 
 
 class Clock(threading.Event):
-    """A simulated clock: the loop whose wait ends first goes on alone."""
+    """The clock of a test: the loop whose wait ends first goes on alone."""
 
-    def __init__(self):
+    def __init__(self, test):
         super().__init__()
-        self.now = 0.0
+        self._test = test
         self._changed = threading.Condition()
         self._wakes = {}
 
     def wait(self, timeout=None):
         name = threading.current_thread().name
         with self._changed:
-            self._wakes[name] = self.now + timeout
+            self._wakes[name] = self._test.clock + timeout
             self._changed.notify_all()
             self._changed.wait_for(
                 lambda: self.is_set() or name not in self._wakes)
@@ -68,33 +67,41 @@ class Clock(threading.Event):
                     self._wakes[name], name))
                 if self._wakes[name] > until:
                     break
-                self.now = self._wakes.pop(name)
+                self._test.clock = self._wakes.pop(name)
                 self._changed.notify_all()
-        self.now = until
+        self._test.clock = until
 
 
-class TestAgent(case.AgentTest):
+class ServiceTest(case.AgentTest):
+
+    def start(self, stop=None, journal=None, audit=None):
+        database = (journal or self.journal).database
+
+        def now():
+            return self.clock
+
+        self.sync = periodic_sync.PeriodicSync(
+            self.conf, self.reconciler, self.figures, now=now,
+            note=functools.partial(
+                sync_history.note, self.journal.database, 'agent'))
+        self.lease = lease.Lease(
+            database, self.options.leader_lease, clock=now)
+        self.running = service.Agent(
+            self.drain, self.sync, self.lease,
+            binding.Binding(
+                database, self.nova.cell_mappings, self.nova.aggregates),
+            self.figures, stop or Impatient(), audit)
+        self.running.start()
+        self.addCleanup(self.running.stop, case.TIMEOUT)
+
+
+class TestAgent(ServiceTest):
 
     def setUp(self):
         super().setUp()
         self.messages = self.useFixture(fixtures.FakeLogger(
             'nova_aggregate_mirror', level=logging.INFO))
         self.hand_over('h1')
-
-    def start(self, journal=None, audit=None):
-        kept = journal or self.journal
-        self.sync = periodic_sync.PeriodicSync(
-            self.conf, self.reconciler, self.figures)
-        self.lease = lease.Lease(
-            kept.database, self.options.leader_lease,
-            clock=lambda: self.clock)
-        self.running = service.Agent(
-            self.drain, self.sync, self.lease,
-            binding.Binding(
-                kept.database, self.nova.cell_mappings, self.nova.aggregates),
-            self.figures, Impatient(), audit)
-        self.running.start()
-        self.addCleanup(self.running.stop, case.TIMEOUT)
 
     def wait_for_loops(self, steps=1):
         """Wait until each loop has completed so many steps."""
@@ -193,7 +200,7 @@ class TestAgent(case.AgentTest):
         working = self.conf.aggregate_mirror_database.connection
         self.conf.set_override('connection', 'sqlite:////proc/no/where',
                                'aggregate_mirror_database')
-        self.start(self.open_journal())
+        self.start(journal=self.open_journal())
         self.wait_for_loops()
         self.conf.set_override('connection', working,
                                'aggregate_mirror_database')
@@ -300,7 +307,7 @@ class TestAgent(case.AgentTest):
         self.assertNotIn(('set_leader', True), self.figures.calls)
 
 
-class TestIdle(case.AgentTest):
+class TestIdle(ServiceTest):
     """What an agent costs the journal's database.
 
     Each COMMIT of a write is a write-set of a Galera cluster.
@@ -310,26 +317,8 @@ class TestIdle(case.AgentTest):
         super().setUp()
         self.assertEqual((10, 60), (self.options.leader_lease,
                                     self.options.sync_interval))
-        self.time = Clock()
-
-        def now():
-            return self.time.now
-
-        running = service.Agent(
-            drain.Drain(self.conf, self.journal.rows, self.reconciler,
-                        self.figures, now=now),
-            periodic_sync.PeriodicSync(
-                self.conf, self.reconciler, self.figures, now=now,
-                note=functools.partial(
-                    sync_history.note, self.journal.database, 'agent')),
-            lease.Lease(self.journal.database, self.options.leader_lease,
-                        clock=now),
-            binding.Binding(
-                self.journal.database, self.nova.cell_mappings,
-                self.nova.aggregates),
-            self.figures, self.time)
-        running.start()
-        self.addCleanup(running.stop, case.TIMEOUT)
+        self.time = Clock(self)
+        self.start(stop=self.time)
         self.time.advance(65)
 
     def test_transactions_of_an_idle_minute(self):
@@ -344,7 +333,7 @@ class TestIdle(case.AgentTest):
     def test_leader_keeps_its_lease(self):
         """It renews it three times while it would expire."""
         other = lease.Lease(self.open_journal().database, 10,
-                            clock=lambda: self.time.now)
+                            clock=lambda: self.clock)
         for second in range(70, 130):
             self.time.advance(second)
             self.assertFalse(other.step())
@@ -355,12 +344,12 @@ class TestIdle(case.AgentTest):
         While a row of a call waits, the agent looks every second.
         """
         for _number in range(8):
-            start = self.time.now + 1.7
+            start = self.clock + 1.7
             self.time.advance(start)
             self.hand_over('h1')
             self.time.advance(start + 2.5)
             self.assertEqual([], self.left())
-        row, start = self.record('h1'), self.time.now + 5
+        row, start = self.record('h1'), self.clock + 5
         self.time.advance(start)
         self.journal.rows.hand_over(row, 'refused')
         self.time.advance(start + 1.5)
