@@ -101,22 +101,19 @@ class TestLease(doubles.TestCase):
     def test_only_one_of_two_takes_it(self):
         """Both agents saw it expire; the second finds it taken.
 
-        The agent that was too late starts to watch again.
+        It watches again, and leads at once when the leader has released it;
+        only the leader can do so.
         """
         self.mine.step()
-        others = [self.contestant(), self.contestant()]
-        for other in others:
-            other.step()
+        first, second = self.contestant(), self.contestant()
+        first.step()
+        second.step()
         self.clock += SECONDS
-        self.assertEqual([True, False], [other.step() for other in others])
-        self.assertFalse(others[1].step())
-
-    def test_lease_that_was_left(self):
-        """The next agent leads at once; only the leader can release it."""
-        self.mine.step()
-        other = self.contestant()
-        other.release()
-        self.assertFalse(other.step())
+        self.assertTrue(first.step())
+        for _step in range(2):
+            self.assertFalse(second.step())
         self.mine.release()
-        self.assertTrue(other.step())
-        self.assertFalse(self.mine.step())
+        self.assertFalse(second.step())
+        first.release()
+        self.assertTrue(second.step())
+        self.assertFalse(first.step())
