@@ -54,10 +54,10 @@ class AgentTest(doubles.TestCase):
         self.options = self.conf.aggregate_mirror
         self.drain = self.new_drain()
 
-    def new_drain(self, **kwargs):
+    def new_drain(self):
         return drain.Drain(
             self.conf, self.journal.rows, self.reconciler, self.figures,
-            now=lambda: self.clock, **kwargs)
+            now=lambda: self.clock)
 
     def break_all(self, error=REFUSED):
         for node in self.nova.nodes:

@@ -276,16 +276,6 @@ class TestDrain(case.AgentTest):
         self.clock += drain.LONGEST_BACKOFF - 0.1
         self.drain.step()
 
-
-class TestRunning(case.AgentTest):
-    """Rule 2: rows of operations that may still run."""
-
-    def setUp(self):
-        super().setUp()
-        self.overdue = 2 * self.options.inline_timeout
-        self.record('h1', ['n1'])
-        self.drain.step()
-
     def pass_time(self, seconds):
         self.clock += seconds
         self.now += seconds
@@ -293,39 +283,45 @@ class TestRunning(case.AgentTest):
         self.drain.step()
 
     def test_overdue_row_is_mirrored_and_kept(self):
-        """Soon after a crash it is mirrored and no longer pending.
+        """Rule 2: soon after a crash it is mirrored and no longer pending.
 
         Its call may still change nova: it is converged again, and only a
         difference is written. A failure makes it pending until the next
         successful converge.
         """
-        self.pass_time(self.overdue)
+        overdue = 2 * self.options.inline_timeout
+        self.record('h1', ['n1'])
+        self.drain.step()
+        self.pass_time(overdue)
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
         row, = self.left()
         self.assertEqual((True, self.now), (row.running, row.mirrored_at))
-        self.pass_time(self.overdue - 0.1)
+        self.pass_time(overdue - 0.1)
         self.assertEqual([], self.log)
         self.pass_time(0.1)
         self.assertEqual([('GET', 'n1'), ('TRUTH', '')], self.log)
         self.nova.hosts_of['a'].discard('h1')
         self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
-        self.pass_time(self.overdue)
+        self.pass_time(overdue)
         row, = self.left()
         self.assertEqual((True, 1, '500', None), (
             row.running, row.attempts, row.last_error, row.mirrored_at))
         self.placement.broken.clear()
-        self.pass_time(self.overdue)
+        self.pass_time(overdue)
         row, = self.left()
         self.assertEqual((set(), self.now), (self.placement.aggregates['n1'],
                                              row.mirrored_at))
 
     def test_row_that_no_call_can_have_is_closed(self):
-        """After max_call_age, with a write that invalidates older writes."""
-        self.pass_time(self.overdue)
-        while self.clock + self.overdue < self.options.max_call_age:
-            self.pass_time(self.overdue)
+        """Rule 2: after max_call_age, with a write that invalidates others."""
+        overdue = 2 * self.options.inline_timeout
+        self.record('h1', ['n1'])
+        self.drain.step()
+        self.pass_time(overdue)
+        while self.clock + overdue < self.options.max_call_age:
+            self.pass_time(overdue)
             self.assertNotIn(('PUT', 'n1'), self.log)
         self.assertEqual(1, len(self.left()))
-        self.pass_time(self.overdue)
+        self.pass_time(overdue)
         self.assertIn(('PUT', 'n1'), self.log)
         self.assertEqual([], self.left())

@@ -2,6 +2,7 @@
 """The periodic audit: when it runs, what it logs and records."""
 
 import logging
+import types
 
 import fixtures
 import testtools
@@ -12,24 +13,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import problems
 from tests.unit.agent import case
 from tests.unit import doubles
-
-
-class Audit:
-    """An audit whose pages have these totals and troubles."""
-
-    def __init__(self, pages, broken):
-        self.totals, self.source = auditor.Totals(), self
-        self._pages, self._broken, self._troubles = pages, broken, []
-
-    def run(self):
-        for totals, self._troubles in self._pages:
-            vars(self.totals).update(vars(totals))
-            yield []
-        if self._broken:
-            raise self._broken
-
-    def problems(self):
-        return self._troubles
 
 
 class TestPeriodicAudit(testtools.TestCase):
@@ -45,9 +28,22 @@ class TestPeriodicAudit(testtools.TestCase):
             'nova_aggregate_mirror', level=logging.INFO))
 
     def build(self):
+        """Return an audit whose pages have these totals and troubles."""
         if self.unbuilt:
             raise self.unbuilt
-        return Audit(self.pages, self.broken)
+        totals, troubles = auditor.Totals(), []
+
+        def run():
+            for page, found in self.pages:
+                vars(totals).update(vars(page))
+                troubles[:] = found
+                yield []
+            if self.broken:
+                raise self.broken
+
+        return types.SimpleNamespace(
+            totals=totals, run=run,
+            source=types.SimpleNamespace(problems=lambda: troubles))
 
     def page(self, servers, misplaced, *problems):
         return auditor.Totals(

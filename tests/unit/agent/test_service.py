@@ -22,7 +22,6 @@ from tests import statements
 from tests.unit.agent import case
 from tests.unit import doubles
 
-REFUSED = case.REFUSED
 LOOPS = ('drain', 'lease', 'sync')
 
 
