@@ -33,7 +33,9 @@ class TestLease(doubles.TestCase):
         other = self.contestant()
         for self.now in (1000.0, 0.0, 1e10, 1000.0):
             self.assertFalse(other.step())
-            self.clock += 3 * self.mine.renewal
+            self.clock += 2 * self.mine.renewal
+            self.assertFalse(other.step())
+            self.clock += self.mine.renewal
             self.assertTrue(self.mine.step())
         self.assertEqual((5, SECONDS), lease.read(self.journal.database)[1:3])
 
