@@ -45,36 +45,23 @@ class TestLedger(doubles.TestCase):
                          (none.entries(), none.intersection(['a'])))
 
     def test_absence_lasts_from_the_first_sync_that_saw_it(self):
-        """An aggregate that nova has is not absent."""
-        self.ledger.remember(['a', 'b'])
-        self.now += HOUR
-        self.assertEqual(0.0, self.entries()['a'].absent)
-        self.ledger.observe(['b'], [])
-        for _hour in range(3):
-            self.now += HOUR
-            self.ledger.observe(['b'], [])
-        self.assertEqual(
-            {'a': journal.LedgerEntry(absent=3 * HOUR),
-             'b': journal.LedgerEntry()}, self.entries())
-
-    def assert_restarts(self):
-        self.assertEqual(0.0, self.entries()['a'].absent)
-        self.ledger.observe([], [])
-        self.now += 2 * HOUR
-        self.assertEqual(2 * HOUR, self.entries()['a'].absent)
-
-    def test_absence_that_was_interrupted(self):
         """It restarts after a sync that finds the aggregate.
 
         Also when the clock was set back, at the next sync.
         """
-        self.ledger.remember(['a'])
-        self.ledger.observe([], [])
-        self.now += 23 * HOUR
-        self.ledger.observe(['a'], [])
-        self.assert_restarts()
-        self.now -= 10 * HOUR
-        self.assert_restarts()
+        self.ledger.remember(['a', 'b'])
+        for seconds, is_found in (
+                (HOUR, False), (0.0, True), (-10 * HOUR, False)):
+            self.now += seconds
+            if is_found:
+                self.ledger.observe(['a', 'b'], [])
+            self.assertEqual(0.0, self.entries()['a'].absent)
+            for _hour in range(3):
+                self.ledger.observe(['b'], [])
+                self.now += HOUR
+            self.assertEqual(
+                {'a': journal.LedgerEntry(absent=3 * HOUR),
+                 'b': journal.LedgerEntry()}, self.entries())
 
     def test_forgetting(self):
         """A UUID is forgotten after a long absence without any provider.
