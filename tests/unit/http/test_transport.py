@@ -126,11 +126,12 @@ class TrickleTestCase(DeadlineTestCase):
     def test_request_after_the_deadline(self) -> None:
         """It is not sent, and the request before it is the reason."""
         server = self.start(servers.say_nothing)
-        with deadline.within(SHORT):
-            error = self.assertRaises(
-                exceptions.DeadlineExceeded, self.get_twice, server.url)
-        self.assertIn('was silent for', str(error))
-        self.assertNotIn('0.0 s', str(error))
+        with deadline.within(SHORT), testtools.ExpectedException(
+                exceptions.DeadlineExceeded, r'.*was silent for (?!0\.0 s)'):
+            with errors.translated(CALL):
+                self.assertRaises(requests.RequestException,
+                                  self.session.get, server.url)
+                self.session.get(server.url)
 
     def test_connection_that_is_not_accepted(self) -> None:
         """A full queue drops packets, as a firewall does."""
@@ -169,11 +170,6 @@ class TrickleTestCase(DeadlineTestCase):
             with limit:
                 self.assertEqual(step, CALL.error(
                     exceptions.OutOfTime, causes.OUT_OF_TIME).failure.step)
-
-    def get_twice(self, url: str) -> None:
-        with errors.translated(CALL):
-            self.assertRaises(requests.RequestException, self.session.get, url)
-            self.session.get(url)
 
     def test_reused_connection_is_cut(self) -> None:
         """The current deadline applies, not that of the first request."""
@@ -387,18 +383,6 @@ class RepeatsTest(servers.LoopbackTestCase):
             self.client.get, [PROVIDER], isolation.in_turn, math.inf)
         self.assertIn(PROVIDER, answers.failures)
         self.assertEqual(1 + transport.REPEATS, self.cloud.count(PATH))
-
-    def test_answer_of_placement(self) -> None:
-        """It would be the same again."""
-        self.client.providers()
-        for status, document in (
-                (404, {'errors': [{'status': 404, 'detail': PROVIDER}]}),
-                (400, {'errors': [{'status': 400, 'detail': 'no'}]})):
-            self.cloud.requests.clear()
-            self.cloud.answers[PATH] = status, document
-            self.assertRaises(exceptions.MirrorError, self.client.get,
-                              PROVIDER)
-            self.assertEqual(1, self.cloud.count(PATH))
 
     def test_write(self) -> None:
         """It begins again at its GET, if at all: nothing is sent twice."""

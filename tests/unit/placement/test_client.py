@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report client against a real placement and scripted keystones."""
 
-from collections import abc
 from concurrent import futures
 import gc
 import os
@@ -211,15 +210,6 @@ class PlacementTestCase(servers.LoopbackTestCase):
             self.assertRaises(expected, self.client.get, PROVIDER)
             self.placement.recover()
 
-    def test_outage_ends(self) -> None:
-        """The same client works again as soon as placement does."""
-        for _outage in range(2):
-            self.placement.refuse()
-            self.assertRaises(exceptions.ServiceUnreachable,
-                              self.client.providers)
-            self.placement.recover()
-            self.assertEqual({PROVIDER}, self.client.providers())
-
     def test_silent_backend(self) -> None:
         """A read asks the next one, and a write can be begun again.
 
@@ -251,22 +241,21 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
 
     def test_request_timeout(self) -> None:
-        """A full sync has it; inside of a deadline, only that applies."""
+        """A full sync has it; inside of a deadline, only that applies.
+
+        The timeout of [placement] applies where it is shorter.
+        """
         self.placement.hang()
         placement = client.Client(self.conf, request_timeout=0.5)
         self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
+        placement = client.Client(self.make_conf(timeout=1))
+        with deadline.within(servers.PATIENCE * 10):
+            self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
         self.placement.recover()
         placement = client.Client(self.conf, request_timeout=0)
         self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
         with deadline.within(servers.PATIENCE):
             self.assertEqual({PROVIDER}, placement.providers())
-
-    def test_shorter_timeout_of_nova_holds(self) -> None:
-        """[placement] timeout applies where it is shorter."""
-        placement = client.Client(self.make_conf(timeout=1))
-        self.placement.hang()
-        with deadline.within(servers.PATIENCE * 10):
-            self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
 
     def test_threads_share_one_client(self) -> None:
         """Many threads that start together connect once."""
@@ -406,9 +395,8 @@ class KeystoneTestCase(servers.LoopbackTestCase):
     def test_placement_that_moved_without_a_word(self) -> None:
         """The old address may be silent: the catalog has the new address."""
         self.client.providers()
-        moved = self.useFixture(servers.Cloud())
         self.cloud.hanging = {'/', '/resource_providers'}
-        self.cloud.grant(moved.url)
+        moved = self.move()
         with deadline.within(0.5):
             self.assertRaises(exceptions.DeadlineExceeded,
                               self.client.providers)
@@ -452,16 +440,20 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.assertEqual(1, moved.count('/resource_providers'))
 
     def test_answer_that_says_nothing_of_the_address(self) -> None:
-        """Placement has read the request: no other token is requested."""
+        """Placement has read the request: it would answer the same again.
+
+        No other token is requested either.
+        """
         self.client.providers()
-        for status, error in (
+        for count, (status, error) in enumerate((
                 (404, {'detail': 'No resource provider %s' % PROVIDER}),
                 (409, {'code': 'placement.concurrent_update'}),
-                (400, {'detail': 'Invalid UUID'})):
+                (400, {'detail': 'Invalid UUID'})), 1):
             self.cloud.answers[PATH] = status, {
                 'errors': [{'status': status, **error}]}
             self.assertRaises(exceptions.MirrorError, self.client.get,
                               PROVIDER)
+            self.assertEqual(count, self.cloud.count(PATH))
         self.client.providers()
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
 
@@ -481,9 +473,8 @@ class KeystoneTestCase(servers.LoopbackTestCase):
     def test_other_address_that_does_not_answer(self) -> None:
         """The client is replaced only by one that works."""
         self.client.providers()
-        gone = self.useFixture(servers.Cloud())
+        gone = self.move()
         gone.answers['/'] = gone.answers['/resource_providers'] = 500, b''
-        self.cloud.grant(gone.url)
         self.cloud.failures['/resource_providers'] = [
             (503, b'')] * (1 + transport.REPEATS)
         self.assertRaises(exceptions.ServiceFailed, self.client.providers)
@@ -525,47 +516,38 @@ class MalformedAnswerTestCase(servers.LoopbackTestCase):
         self.cloud = self.useFixture(servers.Cloud())
         self.client = client_of(self.cloud.url)
 
-    def assert_malformed(self, path: str, bodies: abc.Iterable[Any],
-                         call: Any, *args: Any) -> None:
-        for body in bodies:
-            self.cloud.answers[path] = (200, body)
-            self.assertRaises(exceptions.MalformedAnswer, call, *args)
+    def test_bodies(self) -> None:
+        """Only UUIDs, complete, and an integer are what placement has.
 
-    def test_list_of_providers(self) -> None:
-        """Only a complete list of UUIDs is a list of providers."""
-        self.assert_malformed('/resource_providers', (
+        The response to a PUT must repeat it, with the next generation.
+        """
+        providers = (
             b'', b'<html>Welcome</html>', b'{"resource_providers": [',
             b'\xff\xfe\x00', b'[' * 100000, [], 'text', None, 0, {},
             {'resource_providers': None}, {'resource_providers': {}},
             {'resource_providers': [None]}, {'resource_providers': [{}]},
             {'resource_providers': [{'uuid': 'x'}]},
-            {'resource_providers': [{'uuid': PROVIDER}, {'uuid': 1}]},
-        ), self.client.providers)
-
-    def test_provider(self) -> None:
-        """Only UUIDs and an integer are a provider's state."""
-        self.assert_malformed(PATH, (
-            {}, {'aggregates': []},
-            {'resource_provider_generation': 1},
-            {'aggregates': None, 'resource_provider_generation': 1},
-            {'aggregates': {}, 'resource_provider_generation': 1},
-            {'aggregates': ['x'], 'resource_provider_generation': 1},
-            {'aggregates': [[]], 'resource_provider_generation': 1},
-            {'aggregates': [], 'resource_provider_generation': None},
-            {'aggregates': [], 'resource_provider_generation': '1'},
-            {'aggregates': [], 'resource_provider_generation': 1.0},
-            {'aggregates': [], 'resource_provider_generation': True},
-        ), self.client.get, PROVIDER)
-
-    def test_write_that_is_not_confirmed(self) -> None:
-        """The response must repeat the PUT, with the next generation."""
-        provider = client.Provider(PROVIDER, frozenset(), 7)
-        self.assert_malformed(PATH, (
+            {'resource_providers': [{'uuid': PROVIDER}, {'uuid': 1}]})
+        provider = (
+            {}, {'aggregates': []}, {'resource_provider_generation': 1},
+            *({'aggregates': aggregates, 'resource_provider_generation': 1}
+              for aggregates in (None, {}, ['x'], [[]])),
+            *({'aggregates': [], 'resource_provider_generation': generation}
+              for generation in (None, '1', 1.0, True)))
+        written = (
             {'aggregates': [], 'resource_provider_generation': 8},
             {'aggregates': [AGGREGATE], 'resource_provider_generation': 7},
             {'aggregates': [AGGREGATE, PROVIDER],
-             'resource_provider_generation': 8},
-        ), self.client.put, provider, frozenset({AGGREGATE}))
+             'resource_provider_generation': 8})
+        for path, bodies, call, *args in (
+                ('/resource_providers', providers, self.client.providers),
+                (PATH, provider, self.client.get, PROVIDER),
+                (PATH, written, self.client.put,
+                 client.Provider(PROVIDER, frozenset(), 7),
+                 frozenset({AGGREGATE}))):
+            for body in bodies:
+                self.cloud.answers[path] = (200, body)
+                self.assertRaises(exceptions.MalformedAnswer, call, *args)
 
     def test_write_of_what_is_no_json(self) -> None:
         """An argument of the wrong type is not reported as a bad response."""
