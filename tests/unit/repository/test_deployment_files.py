@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dashboard and the files of deployment tools that operators copy."""
+"""The files that operators copy: for systemd, nova.conf and deployments."""
 
 import configparser
 import itertools
@@ -7,6 +7,8 @@ import json
 import os
 import pathlib
 import re
+import shutil
+import subprocess
 
 import fixtures
 import jinja2
@@ -27,10 +29,12 @@ VALUES = ETC / 'kubernetes' / 'openstack-helm-values.yaml'
 KOLLA = ETC / 'kolla'
 OSA = ETC / 'openstack-ansible'
 UNIT = ETC / 'systemd' / 'nova-aggregate-mirror-agent.service'
+DROP_IN = ETC / 'nova' / 'nova.conf.d' / 'aggregate-mirror.conf'
+ANALYZE = shutil.which('systemd-analyze')
 
 
 def load(case, text):
-    """Return the options with those of a text; each has to exist."""
+    """Return the options with those of a text; each has to be used."""
     path = pathlib.Path(case.useFixture(fixtures.TempDir()).path) / 'nova.conf'
     path.write_text(text)
     options = cfg.ConfigOpts()
@@ -40,8 +44,10 @@ def load(case, text):
     parser = configparser.RawConfigParser()
     parser.read_string(text)
     for section in parser.sections():
+        case.assertTrue(parser[section])
         for option in parser[section]:
-            case.assertIn(option, options[section])
+            case.assertEqual(cfg.Locations.user,
+                             options.get_location(option, section).location)
     return options
 
 
@@ -298,3 +304,50 @@ class TestOpenStackAnsible(testtools.TestCase):
         self.assertEqual(nova_bin, str(pathlib.Path(start).parent))
         self.assertTrue(program(start))
         self.assertEqual(UNIT.name, self.play['vars']['agent_unit'])
+
+
+class TestUnit(testtools.TestCase):
+
+    def test_it_starts_a_program_of_this_package(self):
+        """With --config-file, nova.conf would override the drop-ins."""
+        unit = configparser.RawConfigParser(strict=False)
+        unit.read(UNIT)
+        command = unit['Service']['ExecStart']
+        self.assertTrue(program(command))
+        self.assertNotIn(' ', command)
+
+    @testtools.skipUnless(ANALYZE, 'systemd-analyze is not installed')
+    def test_systemd_understands_it(self):
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        unit = directory / UNIT.name
+        # The program or the user may not exist on this machine.
+        unit.write_text(re.sub(
+            '(?m)^(User|Group)=.*\n', '', re.sub(
+                '(?m)^ExecStart=.*', 'ExecStart=/bin/true',
+                UNIT.read_text())))
+        done = subprocess.run(
+            [ANALYZE, 'verify', '--man=no', unit], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        mine = [line for line in done.stdout.splitlines() if UNIT.name in line]
+        self.assertEqual([], mine)
+
+
+class TestDropIn(testtools.TestCase):
+
+    def test_it_changes_nothing_as_it_is(self):
+        drop_in = configparser.RawConfigParser()
+        drop_in.read(DROP_IN)
+        self.assertEqual(
+            [('aggregate_mirror', []), ('aggregate_mirror_database', [])],
+            [(name, drop_in.items(name)) for name in drop_in.sections()])
+
+    def test_every_line_of_it_can_be_used(self):
+        """An operator will uncomment each of them."""
+        load(self, re.sub('(?m)^#(?=[a-z_]+ = )', '', DROP_IN.read_text()))
+
+    def test_defaults_are_told_as_they_are(self):
+        text = DROP_IN.read_text()
+        for option in conf.OPTS:
+            said = re.search('(?m)^#%s = (.*)$' % option.name, text)
+            if said and option.name != 'missing_credentials':
+                self.assertEqual(str(option.default), said[1])

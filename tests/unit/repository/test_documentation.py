@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The links of README, the man pages, the diagrams and the commands."""
+"""What README, the pages, the diagrams and the man pages say."""
 
+import ast
 import configparser
+import itertools
 import pathlib
 import re
 import runpy
 
 import testtools
+from testtools import matchers
+import yaml
+
+from nova_aggregate_mirror.agent import metrics
 
 ROOT = pathlib.Path(__file__).parents[3]
 DOC = ROOT / 'doc'
@@ -18,6 +24,73 @@ FILES = ('README.rst', 'CONTRIBUTING.rst', 'setup.cfg', 'requirements.txt')
 PUBLIC = re.compile(
     r'(?:pip3? install(?:[^\n]|\\\n)*?[ \'"]|pip_packages:\n(?:.*\n)*? *- )'
     r'nova[-_]aggregate[-_]mirror(?![-_\w./]*[/.])(?![^\n]* @ )')
+PAGES = DOC / 'source' / 'admin'
+WATCH = (PAGES / 'operations.rst').read_text()
+LOG = (PAGES / 'log.rst').read_text()
+RUNBOOK = (PAGES / 'runbook.rst').read_text()
+RULES = ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
+PUBLISHED = 'https://base-of-runbook-url-is-not-set.invalid/'
+ENDINGS = {'counter': '_total', 'info': '_info'}
+LEVELS = {'warning': 'WARNING', 'error': 'ERROR', 'exception': 'ERROR',
+          'critical': 'CRITICAL'}
+ROW = re.compile(r'^   \* - (WARNING|ERROR|CRITICAL)\n     - ``(.+?)``$',
+                 re.DOTALL | re.MULTILINE)
+LABEL = re.compile(r'^\.\. _([\w-]+):$', re.MULTILINE)
+VALUE = re.compile(r'%[sdg]')
+WORD = re.compile(r'\b[A-Z]{1,9}\b')
+LITERAL = re.compile('``([^`]+)``')
+LOGS = re.compile(r'\blog(s|ged)?\b[^.`]*$')
+"""The text before what a page says to be logged."""
+OTHERS = {'Got no allocation candidates from the Placement API',
+          'IndexError: list index out of range'}
+"""Logged by nova and neutron."""
+OPERATION = re.compile(r'^Aggregate ID(, host HOST)? \(request REQUEST\)')
+
+
+def plain(text):
+    """Return the text without line breaks and variable parts."""
+    text = WORD.sub('*', VALUE.sub('*', text))
+    return ' '.join(text.split())
+
+
+def logged():
+    """Yield level and text of each log line, with values as stars."""
+    for path in sorted((ROOT / 'nova_aggregate_mirror').rglob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            arguments, log = node.args, node.func
+            if ast.unparse(log) == 'metrics.Lasting':
+                log, *arguments = arguments
+            level = ast.unparse(log).removeprefix('LOG.')
+            if level in LEVELS:
+                yield LEVELS[level], said(arguments)
+
+
+def said(arguments):
+    text = ast.literal_eval(arguments[0])
+    for number, value in enumerate(arguments[1:]):
+        if isinstance(value, ast.Name) and value.id == 'GUARD':
+            # The page has the name.
+            parts = VALUE.split(text)
+            before, after = ('%s'.join(parts[:number + 1]),
+                             '%s'.join(parts[number + 1:]))
+            text = before + 'AggregateMembershipFilter' + after
+    return plain(text)
+
+
+def known():
+    """Return the names of all modules, classes and tests."""
+    found = set()
+    for path in (ROOT / 'tests').glob('**/test_*.py'):
+        found.add(path.stem)
+        for one in ast.parse(path.read_text()).body:
+            if isinstance(one, ast.ClassDef):
+                found.add('%s.%s' % (path.stem, one.name))
+                found |= {'%s.%s.%s' % (path.stem, one.name, each.name)
+                          for each in one.body
+                          if isinstance(each, ast.FunctionDef)}
+    return found
 
 
 class TestReadme(testtools.TestCase):
@@ -71,3 +144,62 @@ class TestInstallCommands(testtools.TestCase):
                 errors='replace'))
             self.assertEqual(
                 [], [match[0] for match in PUBLIC.finditer(text)], path)
+
+
+class TestSpecificationsPage(testtools.TestCase):
+
+    def test_names(self):
+        text = (PAGES.parent / 'contributor/specifications.rst').read_text()
+        named = re.findall(r'``(test_\w+[\w.]*)``', text)
+        self.assertGreater(len(named), 40)
+        self.assertEqual(set(), set(named) - known())
+
+
+class TestOperationsPages(testtools.TestCase):
+
+    def test_each_line_of_the_log_is_explained(self):
+        """The page also has no line that is not logged any more."""
+        explained = [(level, plain(OPERATION.sub('%s', text)))
+                     for level, text in ROW.findall(LOG)]
+        self.assertEqual(sorted(logged()), sorted(explained))
+
+    def test_quoted_lines_are_logged(self):
+        """A reader looks for these words, on any level."""
+        texts = set(OTHERS)
+        for path in (ROOT / 'nova_aggregate_mirror').rglob('*.py'):
+            texts |= {node.value for node in ast.walk(ast.parse(
+                path.read_text())) if isinstance(node, ast.Constant)
+                and isinstance(node.value, str)}
+        quotes = set()
+        for page in PAGES.parent.rglob('*.rst'):
+            text = ' '.join(page.read_text().split())
+            quotes |= {literal[1] for literal in LITERAL.finditer(text)
+                       if LOGS.search(text[:literal.start()])}
+        sentences = {quote for quote in quotes if quote.count(' ') > 2}
+        self.assertThat(sentences, matchers.Not(matchers.HasLength(0)))
+        self.assertEqual(set(), {
+            sentence for sentence in sentences
+            if not any(sentence in text for text in texts)})
+
+    def test_each_metric_is_explained(self):
+        figures = metrics.Metrics()
+        figures.expect_audits(['zone'])
+        shown = {metric.name + ENDINGS.get(metric.type, '')
+                 for metric in figures.registry.collect()}
+        explained = re.findall(r'``(%s\w+)``' % metrics.PREFIX, WATCH)
+        self.assertEqual(
+            {name for name in shown if name.startswith(metrics.PREFIX)},
+            set(explained))
+
+    def test_each_alert_leads_to_its_section(self):
+        """Its runbook_url and the runbook's table lead to the same label."""
+        groups = yaml.safe_load(RULES.read_text())['groups']
+        for rule in itertools.chain(*(group['rules'] for group in groups)):
+            url = rule['annotations']['runbook_url']
+            self.assertTrue(url.startswith(PUBLISHED), url)
+            page, _, label = url.removeprefix(PUBLISHED).partition('.html#')
+            labels = LABEL.findall(
+                (PAGES.parent / (page + '.rst')).read_text())
+            self.assertIn(label, labels, rule['alert'])
+            self.assertIn('   * - ``%s``\n     - :ref:`%s`\n' % (
+                rule['alert'], label), RUNBOOK)
