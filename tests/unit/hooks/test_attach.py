@@ -46,20 +46,6 @@ class StandIn:
             raise RuntimeError('%s %s' % (self.name, when))
 
 
-class EntryPoint:
-    """An installed entry point, as stevedore sees it."""
-
-    group = attach.NAMESPACE
-
-    def __init__(self, name, made):
-        self.name = name
-        self.value = self.module_name = self.attr = name
-        self._made = made
-
-    def load(self):
-        return self._made
-
-
 class HooksTest(testtools.TestCase):
     """Hooks installed as entry points, and an unmodified nova."""
 
@@ -75,7 +61,9 @@ class HooksTest(testtools.TestCase):
             lambda manager: self.entry_points))
 
     def offer(self, name, made):
-        self.entry_points.append(EntryPoint(name, made))
+        self.entry_points.append(types.SimpleNamespace(
+            group=attach.NAMESPACE, name=name, value=name, module_name=name,
+            attr=name, load=lambda: made))
 
     def configure(self, *names):
         self.conf.set_override('hooks', list(names), 'aggregate_mirror')

@@ -44,8 +44,9 @@ class Mirror(mirror.Mirror):
 class Process(processes.Process):
     """Journal, nova and placement of a test, as far as the hook uses them."""
 
-    def __init__(self, test: doubles.TestCase, scope: abc.Callable[
-            ..., host_database.Scope] = host_database.Scope) -> None:
+    def __init__(self, test: doubles.TestCase,
+                 scope: abc.Callable[..., host_database.Scope] = (
+                     lambda *_operation: host_database.Scope('agg'))) -> None:
         self.conf = test.conf
         self.rows, self.ledger = test.journal.rows, test.journal.ledger
         self.placement = test.placement
@@ -127,7 +128,7 @@ class TestWithoutTheJournal(HookTest):
             asked.append(recorded)
             return call()
 
-        process = Process(self, lambda *_operation: host_database.Scope('agg'))
+        process = Process(self)
         process.reconcile = reconcile
         with mock.patch.object(
                 mirror.Mirror, '_process', lambda _hook: process), \
@@ -157,13 +158,10 @@ class TestRequest(HookTest):
 
     def test_process_that_changes(self) -> None:
         """A forked child uses nothing of its parent, in a request either."""
-        refused = exceptions.ServiceUnreachable('refused')
-        hook = Mirror(Process(self, lambda *_what: host_database.Scope('agg')),
-                      refused)
+        hook = Mirror(Process(self), exceptions.ServiceUnreachable('refused'))
         operation = hooks.Operation(ADD, 1, 'h1', 'req', 'req')
         hook.before(operation)
-        hook._of_test = Process(
-            self, lambda *_what: host_database.Scope('agg'))
+        hook._of_test = Process(self)
         self.assertIs(hook._of_test, hook._request(operation).process)
 
 

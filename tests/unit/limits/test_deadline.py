@@ -33,12 +33,9 @@ class TestBudget(testtools.TestCase):
 
     def test_failed_part_counts(self):
         """An error does not refund the time."""
-        def fail():
-            with self.budget.spending():
-                self.now += 4.0
-                raise ValueError
-
-        self.assertRaises(ValueError, fail)
+        with testtools.ExpectedException(ValueError), self.budget.spending():
+            self.now += 4.0
+            raise ValueError
         with self.budget.spending():
             self.assertEqual(6.0, deadline.remaining())
 

@@ -51,13 +51,12 @@ class TestObservations(testtools.TestCase):
                     'SELECT 1', {}, error)):
                 self.assertEqual(
                     cause, driver_failures.of_database(wrapped))
-        for state, cause in (('28P01', causes.PASSWORD),
-                             ('42P01', causes.TABLE),
-                             ('42703', causes.COLUMN)):
+        for state, cause in (
+                ('28P01', causes.PASSWORD), ('42P01', causes.TABLE),
+                ('42703', causes.COLUMN), ('25006', causes.READ_ONLY)):
             self.assertEqual(
-                cause, driver_failures.of_database(Postgres(state)))
-        self.assertEqual(causes.READ_ONLY, driver_failures.of_database(
-            sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006'))))
+                cause, driver_failures.of_database(sa.exc.DBAPIError(
+                    'SELECT 1', {}, Postgres(state))))
 
     def test_name_of_what_is_missing(self) -> None:
         """It is found in the text of each server."""
@@ -159,15 +158,11 @@ class TestObservations(testtools.TestCase):
             for cls in _classes(module):
                 error = type(cls.__name__, (cls,), {
                     '__str__': lambda self: 'text'})
-                self.assertRaises(exceptions.JournalUnavailable,
-                                  self._translate, error.__new__(error))
+                with testtools.ExpectedException(
+                        exceptions.JournalUnavailable), engine.translated():
+                    raise error.__new__(error)
                 count += 1
         self.assertGreater(count, 50)
-
-    @staticmethod
-    def _translate(error: Exception) -> None:
-        with engine.translated():
-            raise error
 
 
 def _classes(module: types.ModuleType) -> list[type[Exception]]:

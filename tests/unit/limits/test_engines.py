@@ -122,23 +122,15 @@ class TestStatements(ClockTestCase):
 
     def test_do_not_begin_when_too_little_is_left(self):
         """Neither a connection nor a statement nor a COMMIT."""
-        def connect():
+        with deadline.within(4.0):
+            self.assertRaises(engines.NotAsked, self.engine.connect)
+        with self.engine.connect() as connection:
+            transaction = connection.begin()
+            connection.execute(sa.text('SELECT 1'))
             with deadline.within(4.0):
-                self.engine.connect()
-
-        def execute():
-            with self.engine.connect() as connection, deadline.within(4.0):
-                connection.execute(sa.text('SELECT 1'))
-
-        def commit():
-            with self.engine.connect() as connection:
-                transaction = connection.begin()
-                connection.execute(sa.text('SELECT 1'))
-                with deadline.within(4.0):
-                    transaction.commit()
-
-        for begin in connect, execute, commit:
-            self.assertRaises(engines.NotAsked, begin)
+                self.assertRaises(engines.NotAsked, connection.execute,
+                                  sa.text('SELECT 1'))
+                self.assertRaises(engines.NotAsked, transaction.commit)
 
     def test_step_if_the_transaction_takes_all_the_time(self):
         """It is that of the request; other deadlines have other options."""
@@ -154,42 +146,38 @@ class TestStatements(ClockTestCase):
 
     def test_statement_that_is_not_begun_begins_no_back_off(self):
         """Whatever SQLAlchemy and oslo.db make of the error of an event."""
-        def run_out():
-            with self.attempt(), self.engine.connect() as connection:
-                self.now += 4.9
-                with deadline.within(4.0):
-                    connection.execute(sa.text('SELECT 1'))
-
-        self.assertRaises(engines.NotAsked, run_out)
+        with testtools.ExpectedException(engines.NotAsked), \
+                self.attempt(), self.engine.connect() as connection:
+            self.now += 4.9
+            with deadline.within(4.0):
+                connection.execute(sa.text('SELECT 1'))
         with self.attempt():
             pass
 
     def test_error_after_answers_begins_no_back_off(self):
         """A process without time for its own work waits for no database."""
-        def fail():
-            with self.attempt(), self.engine.connect() as connection:
-                for _answer in range(3):
-                    connection.execute(sa.text('SELECT 1'))
-                    self.now += 4.9
-                connection.execute(sa.text('nonsense'))
-
-        self.assertRaises(sa.exc.OperationalError, fail)
+        with testtools.ExpectedException(sa.exc.OperationalError), \
+                self.attempt(), self.engine.connect() as connection:
+            for _answer in range(3):
+                connection.execute(sa.text('SELECT 1'))
+                self.now += 4.9
+            connection.execute(sa.text('nonsense'))
         with self.attempt():
             pass
 
     def test_silence_after_answers(self):
         """The wait is that for the last statement alone."""
-        def hang():
-            with self.attempt(), self.engine.connect() as connection:
-                self.now += 100.0
-                connection.execute(sa.text('SELECT 1'))
-                self.now += 4.9
-                raise TimeoutError
-
-        self.assertRaises(TimeoutError, hang)
-        self.assertEqual(
-            'is not tried again yet: it was silent for 4.9 s',
-            str(self.assertRaises(driver_failures.Observed, hang)))
+        with testtools.ExpectedException(TimeoutError), \
+                self.attempt(), self.engine.connect() as connection:
+            self.now += 100.0
+            connection.execute(sa.text('SELECT 1'))
+            self.now += 4.9
+            raise TimeoutError
+        with testtools.ExpectedException(
+                driver_failures.Observed,
+                'is not tried again yet: it was silent for 4.9 s'), \
+                self.attempt():
+            self.fail('it is tried')
 
     def test_connections_that_other_threads_use(self):
         """They are this process's own; the next call may find one."""
@@ -201,10 +189,10 @@ class TestStatements(ClockTestCase):
             with self.attempt(), engine.connect():
                 self.now += 4.9
 
-        with engine.connect():
-            error = self.assertRaises(engines.NotAsked, use)
-        self.assertEqual('was not asked: each connection that this process '
-                         'may open is in use', str(error))
+        with engine.connect(), testtools.ExpectedException(
+                engines.NotAsked, 'was not asked: each connection that this '
+                'process may open is in use'):
+            use()
         use()
 
 
