@@ -243,14 +243,6 @@ class BoundTestCase(DeadlineTestCase):
                               server.url)
         self.assertEqual(0, server.accepted)
 
-    def test_shorter_timeout_of_the_caller_is_kept(self) -> None:
-        """The deadline shortens a timeout and never lengthens it."""
-        server = self.start(servers.say_nothing)
-        with deadline.within(1000):
-            self.assertRaises(requests.exceptions.Timeout, self.session.get,
-                              server.url, timeout=0.2)
-        self.assertTrue(server.closed.wait(servers.PATIENCE))
-
 
 def _sends(body: bytes, encoding: str
            ) -> abc.Callable[[servers.Server, socket.socket], None]:

@@ -4,6 +4,7 @@
 import itertools
 import math
 import threading
+from unittest import mock
 
 import fixtures
 import testtools
@@ -40,10 +41,9 @@ class TestAsk(testtools.TestCase):
 
     def probe(self):
         self.probes.append(deadline.remaining())
-        if self.probe_errors:
-            error = self.probe_errors.pop(0)
-            if error:
-                raise error
+        error = self.probe_errors.pop(0) if self.probe_errors else None
+        if error:
+            raise error
 
     def ask(self, items, count=1, **options):
         self.items = list(items)
@@ -98,15 +98,10 @@ class TestAsk(testtools.TestCase):
         """It is what was waited for, and not that the time is over."""
         late = exceptions.OutOfTime('no time is left')
         for first in SILENT, late:
-            errors = itertools.chain([first], itertools.repeat(late))
-
-            def request(_item, errors=errors):
-                raise next(errors)
-
+            self.request = mock.Mock(side_effect=itertools.chain(
+                [first], itertools.repeat(late)))
             self.probe_errors = [SILENT, late]
-            self.assertIs(first, isolation.ask(
-                request, range(4), workers.in_threads(1),
-                self.probe).outage)
+            self.assertIs(first, self.ask(range(4)).outage)
 
     def test_batch_of_one(self):
         """It is isolated like many."""
@@ -116,14 +111,14 @@ class TestAsk(testtools.TestCase):
         self.assertIs(SILENT, self.ask([1], patience=9.0).outage)
 
     def test_refused_account(self):
-        """Each further request would be refused, too, perhaps with a lock."""
+        """Each further request would be refused, too, perhaps with a lock.
+
+        The refusal of one backend is that of the item, unless placement
+        refuses the probe, too.
+        """
         error = self.errors[0] = exceptions.NotAuthorized('refused')
         self.assertIs(error, self.ask(range(9)).outage)
         self.assertEqual(([0], []), (self.requests, self.probes))
-
-    def test_refusal_of_one_backend(self):
-        """It is that of the item, unless placement refuses the probe, too."""
-        error = self.errors[0] = exceptions.NotAuthorized('refused')
         error.is_repeatable = True
         answers = self.ask(range(9))
         self.assertEqual(
@@ -173,15 +168,15 @@ class TestAsk(testtools.TestCase):
     def test_time_that_is_left_to_the_others(self):
         """What was read within half of the time can still be written."""
         self.errors = dict.fromkeys(range(9), SILENT)
+        ends, request = threading.Event(), self.request
+
+        def wait(item):
+            ends.wait(0.3)
+            request(item)
+
+        self.request = wait
         with deadline.within(1.0):
-            ends = threading.Event()
-
-            def request(item):
-                ends.wait(0.3)
-                raise SILENT
-
-            answers = isolation.ask(
-                request, range(9), workers.in_threads(), self.probe)
+            answers = self.ask(range(9))
             self.assertGreater(deadline.remaining(), 0.0)
         self.assertLess(len(answers.failures), 4)
 
@@ -194,16 +189,12 @@ class TestAsk(testtools.TestCase):
         self.assertEqual([0, 1, 2], self.requests)
         # An answer between them starts the count again.
         self.probes.clear()
-        self.errors = {item: FAILED for item in range(9) if item % 3}
-        self.assertEqual(self.errors, self.ask(range(9)).failures)
-        self.assertEqual([], self.probes)
-
-    def test_answers_of_placement_in_a_row(self):
-        """A conflict, or a provider that is missing, is no failure of it."""
-        self.errors = dict.fromkeys(
-            range(9), exceptions.GenerationConflict('409'))
-        self.assertEqual(self.errors, self.ask(range(9)).failures)
-        self.assertEqual([], self.probes)
+        # A conflict, or a provider that is missing, is no failure of it.
+        for self.errors in (
+                {item: FAILED for item in range(9) if item % 3},
+                dict.fromkeys(range(9), exceptions.GenerationConflict('409'))):
+            self.assertEqual(self.errors, self.ask(range(9)).failures)
+            self.assertEqual([], self.probes)
 
     def test_items_that_are_silent_together(self):
         """One probe is enough for those that were asked at once."""
