@@ -116,8 +116,7 @@ class TestLoad(HooksTest):
         self.useFixture(fixtures.MonkeyPatch(API, type('AggregateAPI', (), {
             name: getattr(compute_api.AggregateAPI, name)
             for name in attach.PARAMETERS})))
-        self.assertRaises(
-            exceptions.UnexpectedNova, attach.install, self.conf)
+        self.assertRaises(exceptions.UnexpectedNova, attach.install, self.conf)
 
 
 class InstalledTest(HooksTest):
@@ -328,8 +327,7 @@ class TestCheckNova(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(name, value))
 
     def differences(self):
-        error = self.assertRaises(exceptions.UnexpectedNova,
-                                  attach.check_nova)
+        error = self.assertRaises(exceptions.UnexpectedNova, attach.check_nova)
         return str(error).split('; ')
 
     def test_installed_nova_is_known(self):

@@ -150,8 +150,7 @@ class TestWithoutTheJournal(HookTest):
 
     def test_deletion_that_is_marked(self) -> None:
         """A full sync makes the next attempt."""
-        self.assertEqual(
-            (True, math.inf), self.asked('delete_aggregate'))
+        self.assertEqual((True, math.inf), self.asked('delete_aggregate'))
 
 
 class TestRequest(HookTest):

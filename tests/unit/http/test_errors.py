@@ -124,12 +124,10 @@ class TranslationTestCase(testtools.TestCase):
         """Retriable or permanent, also while a response is parsed."""
         for expected, samples in MEANINGS:
             for error in samples:
-                self.assertIs(expected, type(self.translate(error)),
-                              repr(error))
-                self.assertIs(
-                    expected, type(self.assertRaises(
-                        exceptions.MirrorError, self._parse, error)),
-                    repr(error))
+                for call in self._raise, self._parse:
+                    translated = self.assertRaises(
+                        exceptions.MirrorError, call, error)
+                    self.assertIs(expected, type(translated), repr(error))
 
     def test_programming_errors(self) -> None:
         """They mean a malformed response only while a library parses one."""
@@ -169,9 +167,6 @@ class TranslationTestCase(testtools.TestCase):
     def _parse(error: Exception) -> None:
         with errors.translated(CALL), errors.parsing():
             raise error
-
-
-class TestWarnings(testtools.TestCase):
 
     def test_warning_of_keystoneauth(self) -> None:
         """It is logged at DEBUG for our requests, and for nova's as ever."""

@@ -55,16 +55,15 @@ class TestImage(ResourcesTest):
              meta.properties.hw_machine_type))
 
     def test_attributes_of_other_glances(self):
-        """An attribute that no nova has is none of the keywords."""
-        image = self.read(locations=[], direct_url='rbd://a', context='b')
+        """An attribute that no nova has is none of the keywords.
+
+        Those of an image that was not uploaded are null.
+        """
+        image = self.read(
+            locations=[], direct_url='rbd://a', context='b', size=None,
+            checksum=None, disk_format=None, container_format=None)
         self.assertEqual({'context': 'b'}, image['properties'])
         image_meta.ImageMeta.from_dict(image)
-
-    def test_image_that_was_not_uploaded(self):
-        """Its size, checksum and formats are null."""
-        image_meta.ImageMeta.from_dict(self.read(
-            size=None, checksum=None, disk_format=None,
-            container_format=None))
 
     def test_image_that_glance_does_not_have(self):
         self.assertRaises(exceptions.UnknownName, self.read, 404)

@@ -204,7 +204,7 @@ def _refuses(server: servers.Server, client: socket.socket) -> None:
         client.sendall(b'HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n')
 
 
-class KeystoneTestCase(DeadlineTestCase):
+class BoundTestCase(DeadlineTestCase):
 
     def test_refusal_at_auth_url_alone_is_final(self) -> None:
         """Elsewhere on that server, a 401 is an ordinary response."""
@@ -217,9 +217,6 @@ class KeystoneTestCase(DeadlineTestCase):
             with deadline.within(servers.PATIENCE):
                 self.assertEqual(status, self.session.get(
                     server.url + path).status_code, path)
-
-
-class BoundTestCase(DeadlineTestCase):
 
     def test_request_without_a_deadline(self) -> None:
         """It is refused: it might wait for ever."""
@@ -486,8 +483,7 @@ def _closes_second_request(server: servers.Server, connected: socket.socket
                            ) -> None:
     for _request in range(2):
         path = server.request(connected).split()[1]
-        server.answer(
-            connected, servers.DISCOVERY if path == b'/' else LISTED)
+        server.answer(connected, servers.DISCOVERY if path == b'/' else LISTED)
     server.request(connected)
 
 

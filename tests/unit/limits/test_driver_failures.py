@@ -49,8 +49,7 @@ class TestObservations(testtools.TestCase):
             error.sqlstate = '42000'  # type: ignore[attr-defined]
             for wrapped in (error, db_exc.DBError(error), sa.exc.DBAPIError(
                     'SELECT 1', {}, error)):
-                self.assertEqual(
-                    cause, driver_failures.of_database(wrapped))
+                self.assertEqual(cause, driver_failures.of_database(wrapped))
         for state, cause in (
                 ('28P01', causes.PASSWORD), ('42P01', causes.TABLE),
                 ('42703', causes.COLUMN), ('25006', causes.READ_ONLY)):

@@ -53,7 +53,7 @@ class TestLimits(testtools.TestCase):
             self.assertRaises(engines.NotAsked, engines.Limits(0.1).check)
 
 
-class TestChunks(testtools.TestCase):
+class TestEngines(testtools.TestCase):
 
     def test_many_values(self):
         """Each list fits a statement, and none is missing."""
@@ -63,9 +63,6 @@ class TestChunks(testtools.TestCase):
                          list(map(len, chunks)))
         self.assertEqual(sorted(values), sum(chunks, []))
         self.assertEqual([], list(engines.chunks(())))
-
-
-class TestEngines(testtools.TestCase):
 
     def test_each_has_limits(self):
         """No module creates an engine in another way than with limits.

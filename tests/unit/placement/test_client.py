@@ -91,8 +91,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         before = {id(one): one for one in live()}
         for _attempt in range(5):
             self.assertRaises(exceptions.ServiceUnreachable, self.client.probe)
-        self.assertEqual(
-            [], [one for one in live() if id(one) not in before])
+        self.assertEqual([], [one for one in live() if id(one) not in before])
 
     def test_stale_write_is_a_conflict(self) -> None:
         """A concurrent change is never overwritten."""
@@ -195,20 +194,15 @@ class PlacementTestCase(servers.LoopbackTestCase):
 
     def test_statuses_of_a_proxy(self) -> None:
         """A proxy's HTML page is never read as "provider not found"."""
-        for status, expected in (
-                (400, exceptions.MalformedAnswer),
-                (401, exceptions.Retriable),
-                (403, exceptions.NotAuthorized),
-                (404, exceptions.MalformedAnswer),
-                (409, exceptions.ServiceFailed),
-                (429, exceptions.ServiceFailed),
-                (500, exceptions.ServiceFailed),
-                (502, exceptions.ServiceFailed),
-                (503, exceptions.ServiceFailed)):
-            self.warm_up()
-            self.placement.fail_with(status)
-            self.assertRaises(expected, self.client.get, PROVIDER)
-            self.placement.recover()
+        for expected, *statuses in (
+                (exceptions.MalformedAnswer, 400, 404),
+                (exceptions.Retriable, 401), (exceptions.NotAuthorized, 403),
+                (exceptions.ServiceFailed, 409, 429, 500, 502, 503)):
+            for status in statuses:
+                self.warm_up()
+                self.placement.fail_with(status)
+                self.assertRaises(expected, self.client.get, PROVIDER)
+                self.placement.recover()
 
     def test_silent_backend(self) -> None:
         """A read asks the next one, and a write can be begun again.

@@ -32,8 +32,7 @@ class TestConfigured(servers.LoopbackTestCase):
             placement = client.Client(conf)
             error = self.assertRaises(
                 exceptions.InvalidConfiguration, placement.providers)
-            self.assertIn(name.replace('_', '-'),
-                          str(error).replace('_', '-'))
+            self.assertIn(name.replace('_', '-'), str(error).replace('_', '-'))
             self.assertIn('unknown', placement.endpoint())
 
     def test_options_are_read_for_the_first_failure_only(self) -> None:

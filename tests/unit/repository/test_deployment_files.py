@@ -130,8 +130,7 @@ class TestJournal(testtools.TestCase):
     def test_the_proxy_admits_the_user(self):
         user, = yaml.safe_load(
             (KOLLA / 'kolla-proxysql-user.yaml').read_text())['mysql_users']
-        url = engine.make_url(
-            kolla(self).aggregate_mirror_database.connection)
+        url = engine.make_url(kolla(self).aggregate_mirror_database.connection)
         self.assertEqual((url.username, url.password),
                          (user['username'], user['password']))
 
@@ -142,21 +141,6 @@ class TestJournal(testtools.TestCase):
             'aggregate_mirror_database',
             yaml.safe_load(VALUES.read_text())['conf'][
                 'nova_compute_redactions'])
-
-
-class TestDashboard(testtools.TestCase):
-
-    def test_every_metric_is_one_that_the_agent_exports(self):
-        figures = metrics.Metrics()
-        figures.expect_audits(['zone'])
-        exported = exposition.generate_latest(figures.registry).decode()
-        names = set(re.findall(r'(?m)^(%s\w+)[ {]' % metrics.PREFIX, exported))
-        panels = json.loads(DASHBOARD.read_text())['panels']
-        targets = itertools.chain(*(panel['targets'] for panel in panels))
-        queries = '\n'.join(target['expr'] for target in targets)
-        used = set(re.findall(metrics.PREFIX + r'\w+', queries))
-        self.assertGreater(len(used), 10)
-        self.assertEqual(set(), used - names)
 
 
 class TestKubernetes(testtools.TestCase):
@@ -306,9 +290,21 @@ class TestOpenStackAnsible(testtools.TestCase):
         self.assertEqual(UNIT.name, self.play['vars']['agent_unit'])
 
 
-class TestUnit(testtools.TestCase):
+class TestOtherFiles(testtools.TestCase):
 
-    def test_it_starts_a_program_of_this_package(self):
+    def test_every_metric_is_one_that_the_agent_exports(self):
+        figures = metrics.Metrics()
+        figures.expect_audits(['zone'])
+        exported = exposition.generate_latest(figures.registry).decode()
+        names = set(re.findall(r'(?m)^(%s\w+)[ {]' % metrics.PREFIX, exported))
+        panels = json.loads(DASHBOARD.read_text())['panels']
+        targets = itertools.chain(*(panel['targets'] for panel in panels))
+        queries = '\n'.join(target['expr'] for target in targets)
+        used = set(re.findall(metrics.PREFIX + r'\w+', queries))
+        self.assertGreater(len(used), 10)
+        self.assertEqual(set(), used - names)
+
+    def test_the_unit_starts_a_program_of_this_package(self):
         """With --config-file, nova.conf would override the drop-ins."""
         unit = configparser.RawConfigParser(strict=False)
         unit.read(UNIT)
@@ -317,7 +313,7 @@ class TestUnit(testtools.TestCase):
         self.assertNotIn(' ', command)
 
     @testtools.skipUnless(ANALYZE, 'systemd-analyze is not installed')
-    def test_systemd_understands_it(self):
+    def test_systemd_understands_the_unit(self):
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         unit = directory / UNIT.name
         # The program or the user may not exist on this machine.
@@ -331,21 +327,18 @@ class TestUnit(testtools.TestCase):
         mine = [line for line in done.stdout.splitlines() if UNIT.name in line]
         self.assertEqual([], mine)
 
-
-class TestDropIn(testtools.TestCase):
-
-    def test_it_changes_nothing_as_it_is(self):
+    def test_the_drop_in_changes_nothing_as_it_is(self):
         drop_in = configparser.RawConfigParser()
         drop_in.read(DROP_IN)
         self.assertEqual(
             [('aggregate_mirror', []), ('aggregate_mirror_database', [])],
             [(name, drop_in.items(name)) for name in drop_in.sections()])
 
-    def test_every_line_of_it_can_be_used(self):
+    def test_every_line_of_the_drop_in_can_be_used(self):
         """An operator will uncomment each of them."""
         load(self, re.sub('(?m)^#(?=[a-z_]+ = )', '', DROP_IN.read_text()))
 
-    def test_defaults_are_told_as_they_are(self):
+    def test_defaults_in_the_drop_in_are_current(self):
         text = DROP_IN.read_text()
         for option in conf.OPTS:
             said = re.search('(?m)^#%s = (.*)$' % option.name, text)

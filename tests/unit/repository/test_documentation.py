@@ -93,19 +93,16 @@ def known():
     return found
 
 
-class TestReadme(testtools.TestCase):
+class TestDocumentation(testtools.TestCase):
 
-    def test_its_links_lead_to_files(self):
+    def test_links_of_readme_lead_to_files(self):
         links = re.findall(r'<(?!https:)([^<>\s]+)>`_',
                            (ROOT / 'README.rst').read_text())
         self.assertGreater(len(links), 10)
-        missing = [link for link in links if not (ROOT / link).is_file()]
-        self.assertEqual([], missing)
+        self.assertEqual(
+            [], [link for link in links if not (ROOT / link).is_file()])
 
-
-class TestManPages(testtools.TestCase):
-
-    def test_each_program_has_one(self):
+    def test_each_program_has_a_man_page(self):
         setup = configparser.RawConfigParser()
         setup.read(ROOT / 'setup.cfg')
         programs = re.findall(
@@ -116,20 +113,14 @@ class TestManPages(testtools.TestCase):
             sorted(programs),
             re.findall(r"^ +\('(nova-[\w-]+)',$", listed, re.MULTILINE))
 
-
-class TestPictures(testtools.TestCase):
-
-    def test_current(self):
+    def test_diagrams_are_current(self):
         """The diagrams are those that doc/pictures.py writes."""
         pictures = runpy.run_path(str(DOC / 'pictures.py'))['pictures']
         found = {path.name: path.read_text()
                  for path in (DOC / 'source' / 'pictures').iterdir()}
         self.assertEqual(pictures(), found)
 
-
-class TestInstallCommands(testtools.TestCase):
-
-    def test_public_name(self):
+    def test_no_command_installs_a_public_name(self):
         """No text tells root to install a name that anybody may register.
 
         The package comes from a file, a directory or a repository.
@@ -145,10 +136,7 @@ class TestInstallCommands(testtools.TestCase):
             self.assertEqual(
                 [], [match[0] for match in PUBLIC.finditer(text)], path)
 
-
-class TestSpecificationsPage(testtools.TestCase):
-
-    def test_names(self):
+    def test_specifications_name_tests_that_exist(self):
         text = (PAGES.parent / 'contributor/specifications.rst').read_text()
         named = re.findall(r'``(test_\w+[\w.]*)``', text)
         self.assertGreater(len(named), 40)

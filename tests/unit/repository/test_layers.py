@@ -209,8 +209,7 @@ class TestLayers(testtools.TestCase):
                         '%s.%s' % (node.module, alias.name)
                         for alias in node.names
                         if node.module.partition('.')[0] == 'nova'}
-        self.assertEqual(
-            NAMES.keys(), found[True] - found[False])
+        self.assertEqual(NAMES.keys(), found[True] - found[False])
         self.assertLessEqual(
             {name for name in found[True]
              if name.startswith(('nova.conductor', 'nova.compute'))},
