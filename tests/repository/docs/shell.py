@@ -9,6 +9,7 @@ The programs ``sudo`` and ``systemctl`` are those of
 from collections import abc
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -30,10 +31,6 @@ SUBSTITUTIONS = {'/opt/nova': sys.prefix,
                  '/etc/systemd/system': '$MIRROR_CLOUD',
                  '/var/lib/nova': '$MIRROR_CLOUD/state',
                  '/var/log/nova': '$MIRROR_CLOUD/log'}
-
-
-class ExampleFailed(AssertionError):
-    """An undocumented exit status of a command; the text has the output."""
 
 
 class Shell:
@@ -58,7 +55,7 @@ class Shell:
         # An example may exit with 1, and so does Python after a traceback.
         if done.returncode or TRACEBACK in done.stdout:
             lines = done.stdout.splitlines()[-TAIL:]
-            raise ExampleFailed('\n'.join(['', *lines]))
+            raise AssertionError('\n'.join(['', *lines]))
         return done.stdout
 
     def _lines(self, example: page.Example) -> list[str]:
@@ -68,7 +65,7 @@ class Shell:
             for said, typed in self._substitutions.items():
                 command = command.replace(said, typed)
             lines += [
-                "printf '%%s\\n' %s" % _quoted('$ ' + command),
+                "printf '%%s\\n' %s" % shlex.quote('$ ' + command),
                 # A command that reads its standard input must not read the
                 # script.
                 '{ ' + command + '\n} < /dev/null',
@@ -92,7 +89,3 @@ def build_options(directory: pathlib.Path) -> pathlib.Path:
     options.write_text('[build]\nbuild_base = %s/build\n'
                        '[egg_info]\negg_base = %s\n' % (directory, directory))
     return options
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
