@@ -50,10 +50,17 @@ PROVIDER = 'c2a1c1f4-62c5-4ac4-b1a5-5a5b6a0c1d11'
 PATH = '/resource_providers/%s/aggregates' % PROVIDER
 
 
-def _answers(server: servers.Server, client: socket.socket) -> None:
-    while True:
-        server.request(client)
-        client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+def _sends(body: bytes, encoding: str = ''
+           ) -> abc.Callable[[servers.Server, socket.socket], None]:
+    def script(server: servers.Server, client: socket.socket) -> None:
+        while True:
+            server.request(client)
+            client.sendall(
+                b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n'
+                b'Content-Encoding: %s\r\n\r\n'
+                % (len(body), encoding.encode()))
+            client.sendall(body)
+    return script
 
 
 def _trickles_headers(server: servers.Server, client: socket.socket) -> None:
@@ -155,7 +162,7 @@ class TrickleTestCase(DeadlineTestCase):
     def test_time_that_passes_after_an_answer(self) -> None:
         """Rule 17: it is this process's own, and no silence of placement."""
         self.judge(itertools.repeat(True))
-        server = self.start(_answers)
+        server = self.start(_sends(b'ok'))
         with deadline.within(servers.PATIENCE), testtools.ExpectedException(
                 exceptions.OutOfTime, '.*was not waited for'):
             with errors.translated(CALL):
@@ -220,38 +227,25 @@ class BoundTestCase(DeadlineTestCase):
 
     def test_request_without_a_deadline(self) -> None:
         """It is refused: it might wait for ever."""
-        server = self.start(_answers)
+        server = self.start(_sends(b'ok'))
         self.assertRaises(RuntimeError, self.session.get, server.url,
                           timeout=SHORT)
         self.assertEqual(0, server.accepted)
 
     def test_session_that_others_use(self) -> None:
         """Their requests have no deadline and are not bounded."""
-        server = self.start(_answers)
+        server = self.start(_sends(b'ok'))
         for scheme in ('http://', 'https://'):
             self.session.mount(scheme, transport.Adapter(is_shared=True))
         self.assertEqual('ok', self.session.get(server.url).text)
 
     def test_no_connection_is_made_when_no_time_is_left(self) -> None:
         """After the deadline no connection is opened."""
-        server = self.start(_answers)
+        server = self.start(_sends(b'ok'))
         with deadline.within(0):
             self.assertRaises(requests.exceptions.Timeout, self.session.get,
                               server.url)
         self.assertEqual(0, server.accepted)
-
-
-def _sends(body: bytes, encoding: str
-           ) -> abc.Callable[[servers.Server, socket.socket], None]:
-    def script(server: servers.Server, client: socket.socket) -> None:
-        while True:
-            server.request(client)
-            client.sendall(
-                b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n'
-                b'Content-Encoding: %s\r\n\r\n'
-                % (len(body), encoding.encode()))
-            client.sendall(body)
-    return script
 
 
 class LengthTestCase(DeadlineTestCase):

@@ -256,8 +256,8 @@ class PlacementTestCase(servers.LoopbackTestCase):
         with futures.ThreadPoolExecutor(8) as pool:
             found = [pool.submit(self.client.providers) for _ in range(8)]
         self.assertEqual([{PROVIDER}] * 8, [each.result() for each in found])
-        self.assertEqual(1, [sent.path for sent in self.placement.requests]
-                         .count('/'))
+        paths = [sent.path for sent in self.placement.requests]
+        self.assertEqual(1, paths.count('/'))
 
     def test_forked_child_connects_for_itself(self) -> None:
         """Parent and child never share a socket or a lock."""
@@ -280,8 +280,7 @@ class KeptConnectionTestCase(servers.LoopbackTestCase):
     def test_released_connection_is_closed(self) -> None:
         """Without an error, and the next call opens a new connection."""
         server = self.useFixture(servers.Server(_keeps_open))
-        placement = client.Client(servers.make_conf(
-            auth_type='admin_token', endpoint=server.url, token='any'))
+        placement = client_of(server.url)
         placement.release()
         for _call in range(2):
             placement.probe()
