@@ -153,7 +153,7 @@ class TestWithoutTheJournal(HookTest):
         self.assertEqual((True, math.inf), self.asked('delete_aggregate'))
 
 
-class TestRequest(HookTest):
+class TestHandOver(HookTest):
 
     def test_process_that_changes(self) -> None:
         """A forked child uses nothing of its parent, in a request either."""
@@ -162,9 +162,6 @@ class TestRequest(HookTest):
         hook.before(operation)
         hook._of_test = Process(self)
         self.assertIs(hook._of_test, hook._request(operation).process)
-
-
-class TestHandOver(HookTest):
 
     def test_cell_that_is_down_later_in_the_request(self) -> None:
         """Each row has the compute nodes that were read before."""

@@ -22,16 +22,6 @@ from tests.unit.journal.db import test_engine
 PACKAGE = pathlib.Path(engines.__file__).parents[1]
 
 
-class ClockTestCase(testtools.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.now = 100.0
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.engines.time',
-            types.SimpleNamespace(monotonic=lambda: self.now)))
-
-
 class TestLimits(testtools.TestCase):
 
     def test_timeout_is_a_part_of_the_call(self):
@@ -102,10 +92,14 @@ class TestEngines(testtools.TestCase):
                          error.cause)
 
 
-class TestStatements(ClockTestCase):
+class TestAttempts(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        self.now = 100.0
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.engines.time',
+            types.SimpleNamespace(monotonic=lambda: self.now)))
         limits = engines.Limits(5.0, 30.0)
         self.engine = engines.create(
             sa.engine.make_url('sqlite://'), {}, limits)
@@ -192,16 +186,9 @@ class TestStatements(ClockTestCase):
             use()
         use()
 
-
-class TestBreaker(ClockTestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.limits = engines.Limits(5.0, 30.0)
-        self.silence = backoff.Backoff(30.0, 30.0)
-
-    def attempt(self, seconds=0.0, error=None, insist=False):
-        with engines.backing_off(self.limits, self.silence, insist):
+    def wait(self, seconds=0.0, error=None, insist=False):
+        """Make an attempt that takes so long, and fails with this error."""
+        with self.attempt(insist):
             self.now += seconds
             if error:
                 raise error
@@ -210,26 +197,26 @@ class TestBreaker(ClockTestCase):
         """No attempt is made until it is over; the error has the reason."""
         for error in (OSError('timed out'),
                       exceptions.JournalUnavailable('timed out')):
-            self.assertRaises(type(error), self.attempt, 5.0, error)
+            self.assertRaises(type(error), self.wait, 5.0, error)
             self.now += 29.0
             self.assertIn('timed out', str(
-                self.assertRaises(driver_failures.Observed, self.attempt)))
+                self.assertRaises(driver_failures.Observed, self.wait)))
             self.now += 1.0
-            self.attempt()
+            self.wait()
 
     def test_answer_ends_it(self):
         """An attempt is made in the meantime only by a caller that insists."""
-        self.assertRaises(OSError, self.attempt, 5.0, OSError('timed out'))
-        self.assertRaises(OSError, self.attempt, 0.1, OSError('refused'), True)
-        self.assertRaises(driver_failures.Observed, self.attempt)
-        self.attempt(insist=True)
-        self.attempt()
+        self.assertRaises(OSError, self.wait, 5.0, OSError('timed out'))
+        self.assertRaises(OSError, self.wait, 0.1, OSError('refused'), True)
+        self.assertRaises(driver_failures.Observed, self.wait)
+        self.wait(insist=True)
+        self.wait()
 
     def test_too_little_time_begins_none(self):
         """No attempt is made; it says nothing about the database."""
         with deadline.within(4.0):
-            self.assertRaises(engines.NotAsked, self.attempt)
-        self.attempt()
+            self.assertRaises(engines.NotAsked, self.wait)
+        self.wait()
 
     def test_what_begins_none(self):
         """Own lateness and locks, wherever they are noticed.
@@ -243,6 +230,6 @@ class TestBreaker(ClockTestCase):
                 (60.0, exceptions.JournalNotAsked('reason')),
                 (60.0, exceptions.JournalLocked('reason')),
                 (0.1, OSError('refused'))):
-            self.assertRaises(type(error), self.attempt, seconds, error)
-            self.attempt(60.0)
-        self.attempt()
+            self.assertRaises(type(error), self.wait, seconds, error)
+            self.wait(60.0)
+        self.wait()

@@ -7,7 +7,6 @@ from unittest import mock
 
 import fixtures
 from keystoneauth1 import session
-import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import transport
@@ -16,7 +15,7 @@ from nova_aggregate_mirror.placement import connection
 from tests.unit import servers
 
 
-class TestConfigured(servers.LoopbackTestCase):
+class TestConnection(servers.LoopbackTestCase):
 
     def setUp(self) -> None:
         super().setUp()
@@ -64,9 +63,6 @@ class TestConfigured(servers.LoopbackTestCase):
                 counts.append(len(os.listdir('/proc/self/fd')))
         # The test's own server closes its ends a little later.
         self.assertLess(counts[-1] - counts[0], 5)
-
-
-class TestBound(testtools.TestCase):
 
     def test_tls_settings_are_kept(self) -> None:
         """TLS settings of a session apply to its new adapters, too."""
