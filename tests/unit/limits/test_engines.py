@@ -42,9 +42,6 @@ class TestLimits(testtools.TestCase):
         with deadline.within(0.0):
             self.assertRaises(engines.NotAsked, engines.Limits(0.1).check)
 
-
-class TestEngines(testtools.TestCase):
-
     def test_many_values(self):
         """Each list fits a statement, and none is missing."""
         values = {'%04d' % number for number in range(2 * engines.CHUNK + 1)}

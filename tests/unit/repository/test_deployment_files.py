@@ -63,7 +63,7 @@ def render(text, **variables):
     """Render a template; a variable that is not given is an error."""
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, autoescape=False)
-    environment.filters['bool'] = bool
+    environment.filters |= {'bool': bool, 'b64decode': str}
     return environment.from_string(text).render(variables)
 
 
@@ -279,11 +279,8 @@ class TestOpenStackAnsible(testtools.TestCase):
                     for task in self.play['tasks']
                     if 'ansible.builtin.copy' in task]
         nova_bin = '/openstack/venvs/nova-33.0.0/bin'
-        environment = jinja2.Environment(undefined=jinja2.StrictUndefined,
-                                         autoescape=False)
-        environment.filters['b64decode'] = str
-        unit = environment.from_string(content).render(
-            installed={'content': UNIT.read_text()}, nova_bin=nova_bin)
+        unit = render(content, installed={'content': UNIT.read_text()},
+                      nova_bin=nova_bin)
         start, = re.findall('(?m)^ExecStart=(.*)', unit)
         self.assertEqual(nova_bin, str(pathlib.Path(start).parent))
         self.assertTrue(program(start))

@@ -104,13 +104,11 @@ def imports(path):
     """Yield each imported module, and whether it is a top-level import."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
-        names = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            for alias in node.names:
+                yield alias.name, node in tree.body
         elif isinstance(node, ast.ImportFrom):
-            names = [node.module]
-        for name in names:
-            yield name, node in tree.body
+            yield node.module, node in tree.body
 
 
 def modules():
