@@ -131,11 +131,6 @@ class Sandbox(fixtures.Fixture):
         return Played(done.returncode, done.stdout,
                       _phases(commands.read_text()))
 
-    def files(self) -> dict[str, str]:
-        """Return every file under etc with its content."""
-        return {str(path.relative_to(self.etc)): path.read_text()
-                for path in sorted(self.etc.rglob('*')) if path.is_file()}
-
     def _copy_devstack(self) -> None:
         top = self.path / 'devstack'
         shutil.copytree(self._devstack, top,

@@ -50,15 +50,14 @@ class TestSmoke(testtools.TestCase):
         for text in 'OpenStack-API-Version: compute 2.87\n', 'secret-token':
             self.assertIn(text, headers)
 
-    def test_an_error_of_nova_is_reported_as_such(self):
+    def test_nova_that_fails_or_is_not_in_the_region(self):
+        """Each is reported as such."""
         status, output = self.smoke('curl *os-hypervisors*')
         self.assertEqual(1, status, output)
         self.assertIn('HTTP 500', output)
         self.assertIn('FAILED: nova does not show its compute nodes at '
                       'http://nova/os-hypervisors/detail\n', output)
         self.assertNotIn('has no compute node', output)
-
-    def test_a_region_without_nova_is_reported_as_such(self):
         self.environment['OS_REGION_NAME'] = 'two'
         self.assertEqual(
             (1, 'FAILED: the catalog has no public endpoint of nova\n'),

@@ -90,8 +90,14 @@ class TestUpgrade(testtools.TestCase):
         self.run_script('shutdown.sh', expected=2)
 
     def test_upgrade_ends_with_the_new_package_everywhere(self):
-        """Nova-api is restarted: it loads the package only at its start."""
+        """Nova-api is restarted: it loads the package only at its start.
+
+        The upgrade starts from the saved journal.
+        """
         self.play('shutdown.sh')
+        self.database.write_text('another content')
+        self.sandbox.answer('nova-aggregate-mirror-manage',
+                            'cp "%s" "$SANDBOX/migrated"' % self.database)
         programs = 'opt/stack/data/venv/bin'
         commands = self.play('upgrade.sh')
         self.assertEqual(['-e', '%s[agent,osc]' % self.sandbox.plugin],
@@ -107,13 +113,6 @@ class TestUpgrade(testtools.TestCase):
              ['systemctl', 'start', 'devstack@aggregate-mirror.service'],
              ['%s/nova-aggregate-mirror-status' % programs, 'upgrade',
               'check']], commands[2:])
-
-    def test_upgrade_starts_from_the_saved_journal(self):
-        self.play('shutdown.sh')
-        self.database.write_text('another content')
-        self.sandbox.answer('nova-aggregate-mirror-manage',
-                            'cp "%s" "$SANDBOX/migrated"' % self.database)
-        self.play('upgrade.sh')
         self.assertEqual('uuid-of-aggregate',
                          (self.sandbox.path / 'migrated').read_text())
 
@@ -125,23 +124,21 @@ class TestUpgrade(testtools.TestCase):
         self.assertIn('the restored journal differs', played.output)
         self.assertNotIn('db sync', played.output)
 
-    def test_saved_journal_without_the_aggregate(self):
-        """The dump of a wrong or an empty database is one, too."""
+    def test_what_cannot_be_verified(self):
+        """The dump of a wrong or an empty database is one, too.
+
+        Providers that cannot be listed are not gone: the removal is not
+        verified.
+        """
         self.play('shutdown.sh')
         (self.saved.parent / 'grenade_db.ini').write_text(
-            '[aggregate_mirror]\nuuid = uuid-of-aggregate\n')
+            '[aggregate_mirror]\nuuid = uuid-of-aggregate\nhost = h1\n')
         self.run_script('resources.sh', 'verify_noapi', 'pre-upgrade')
         self.saved.write_text('another content')
         played = self.run_script(
             'resources.sh', 'verify_noapi', 'pre-upgrade', expected=1)
         self.assertIn('does not have aggregate uuid-of-aggregate',
                       played.output)
-
-    def test_providers_that_cannot_be_listed(self):
-        """They are not gone: the removal is not verified."""
-        self.play('shutdown.sh')
-        (self.saved.parent / 'grenade_db.ini').write_text(
-            '[aggregate_mirror]\nuuid = uuid-of-aggregate\nhost = h1\n')
         self.sandbox.record(self.sandbox.path / 'bin', 'openstack')
         self.sandbox.answer('openstack', '[[ "$*" != *provider* ]]')
         played = self.run_script('resources.sh', 'destroy', expected=1,
