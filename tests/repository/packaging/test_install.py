@@ -44,15 +44,16 @@ validators.load_validators()
 # The time of the commit that is built, in the past and in even seconds, which
 # is the resolution of a wheel.
 COMMITTED = time.struct_time((2026, 2, 3, 4, 5, 6, 1, 34, 0))
+SETUP = configparser.RawConfigParser()
+SETUP.read(ROOT / 'setup.cfg')
 ATTACHED = 'Attached to nova\'s aggregate operations'
 
 
 def run(*command, cwd=tempfile.gettempdir(), **variables):
     """Run a program that has to succeed; return its standard output."""
     done = subprocess.run(
-        command, cwd=cwd, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**os.environ, **variables})
+        command, cwd=cwd, text=True, stdin=subprocess.DEVNULL,
+        capture_output=True, env={**os.environ, **variables})
     if done.returncode:
         raise AssertionError('%s\n%s%s' % (command, done.stdout, done.stderr))
     return done.stdout
@@ -212,10 +213,8 @@ class TestInstallation(testtools.TestCase):
         self.assertEqual(PACKAGE, package['name'])
         self.assertEqual(hashlib.sha256(self.wheel.read_bytes()).hexdigest(),
                          package['hashes'][0]['content'])
-        setup = configparser.RawConfigParser()
-        setup.read(ROOT / 'setup.cfg')
         texts = [(ROOT / 'requirements.txt').read_text(),
-                 *setup['extras'].values()]
+                 *SETUP['extras'].values()]
         declared = re.findall(
             r'^[\w.-]+>=[\d.]+', '\n'.join(texts), re.MULTILINE)
         listed = {component['description'].partition(';')[0]
@@ -235,8 +234,12 @@ class TestInstallation(testtools.TestCase):
         self.assertEqual(1, status)
         self.assertIn('git fetch --unshallow', message)
 
+    def test_the_distributions_come_and_go(self):
+        """Each is used and uninstalled; nova's packages stay unchanged."""
+        for distribution in self.wheel, self.sdist:
+            self.check_installation(distribution)
+
     def check_installation(self, distribution):
-        """Install, use and uninstall it; nova's packages stay unchanged."""
         before = self.packages()
         self.addCleanup(self.pip, 'uninstall', '--yes', PACKAGE)
         self.pip('install', '%s[agent,osc]' % distribution)
@@ -245,7 +248,8 @@ class TestInstallation(testtools.TestCase):
         self.assertEqual(before, {name: after[name] for name in before})
         self.pip('check')
         self.assertIn(ATTACHED, self.load())
-        for program in self.programs():
+        lines = SETUP['entry_points']['console_scripts'].split('\n')
+        for program in [line.partition(' =')[0] for line in lines if line]:
             said = run(str(self.environment / 'bin' / program), '--help')
             self.assertIn('usage: ' + program, said)
         said = run(str(self.environment / 'bin' / 'openstack'),
@@ -259,15 +263,3 @@ class TestInstallation(testtools.TestCase):
             path for path in self.environment.rglob('*')
             if 'aggregate' in path.name and 'mirror' in path.name])
         self.assertNotIn(ATTACHED, self.load())
-
-    def programs(self):
-        setup = configparser.RawConfigParser()
-        setup.read(ROOT / 'setup.cfg')
-        lines = setup['entry_points']['console_scripts'].split('\n')
-        return [line.partition(' =')[0] for line in lines if line]
-
-    def test_the_wheel_comes_and_goes(self):
-        self.check_installation(self.wheel)
-
-    def test_the_source_distribution_comes_and_goes(self):
-        self.check_installation(self.sdist)

@@ -32,10 +32,9 @@ def read(name):
     return lines((ROOT / name).read_text())
 
 
-def extras():
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / 'setup.cfg')
-    return {name: lines(text) for name, text in parser.items('extras')}
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / 'setup.cfg')
+EXTRAS = {name: lines(text) for name, text in SETUP.items('extras')}
 
 
 def normal(line):
@@ -53,7 +52,7 @@ class TestRequirements(testtools.TestCase):
         files = {name: read(name) for name in CHECKED}
         self.assertIn('PrettyTable', {
             line.partition('>')[0] for line in files['requirements.txt']})
-        for name, found in (files | extras()).items():
+        for name, found in (files | EXTRAS).items():
             for line in found:
                 self.assertTrue(LINE.fullmatch(line), (name, line))
             self.assertEqual(
@@ -63,7 +62,7 @@ class TestRequirements(testtools.TestCase):
 
     def test_extras_of_nova_s_environment(self):
         """That of the agent includes that of nova, which start knows."""
-        nova, agent = extras()['nova'], extras()['agent']
+        nova, agent = EXTRAS['nova'], EXTRAS['agent']
         self.assertEqual(set(nova), set(agent).intersection(nova))
         self.assertEqual(
             list(start.EXTRA),
@@ -72,7 +71,7 @@ class TestRequirements(testtools.TestCase):
     def test_installation_adds_no_package_to_nova_s_environment(self):
         """Each requirement is nova's own, too; the agent has one more."""
         nova = set(map(normal, importlib.metadata.requires('nova')))
-        for packages, others in ((read('requirements.txt'), set()),
-                                 (extras()['nova'], set()),
-                                 (extras()['agent'], {'prometheus-client'})):
+        for packages, others in (
+                (read('requirements.txt'), set()), (EXTRAS['nova'], set()),
+                (EXTRAS['agent'], {'prometheus-client'})):
             self.assertEqual(others, set(map(normal, packages)) - nova)
