@@ -238,9 +238,6 @@ class TestWrapped(InstalledTest):
         self.assertEqual('first after', self.log[-1])
         self.assertIn('RuntimeError: second after', self.messages.output)
 
-
-class TestMuting(InstalledTest):
-
     def client_outside(self):
         return self.api.__new__(self.api).placement_client
 

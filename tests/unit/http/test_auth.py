@@ -13,8 +13,8 @@ from nova_aggregate_mirror.http import auth
 from tests.unit import servers
 
 
-class CredentialsTestCase(servers.LoopbackTestCase):
-    """The credentials that ``load`` accepts, without network."""
+class AuthTestCase(servers.LoopbackTestCase):
+    """The credentials that ``load`` accepts, and what next steps name."""
 
     def check(self, **placement: Any) -> None:
         auth.load(servers.make_conf(**placement), 'placement')
@@ -71,10 +71,6 @@ class CredentialsTestCase(servers.LoopbackTestCase):
         self.assertIn('[elsewhere] has no auth_type', str(error))
         conf.set_override('auth_type', 'none', 'elsewhere')
         auth.load(conf, 'placement')
-
-
-class StepsTestCase(servers.LoopbackTestCase):
-    """The section and the account that the next steps name."""
 
     def party(self, *lines: str) -> causes.Party:
         """Return the party of nova.conf before its plugin was loaded."""

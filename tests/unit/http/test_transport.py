@@ -87,6 +87,12 @@ def _answers_then_trickles(server: servers.Server,
     _trickles_body(server, client)
 
 
+def _refuses(server: servers.Server, client: socket.socket) -> None:
+    while True:
+        server.request(client)
+        client.sendall(b'HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n')
+
+
 class DeadlineTestCase(testtools.TestCase):
 
     def setUp(self) -> None:
@@ -203,15 +209,6 @@ class TrickleTestCase(DeadlineTestCase):
                 requests.RequestException, self.session.get,
                 'http://placement.example/', proxies=proxies)
         self.assertTrue(server.closed.wait(servers.PATIENCE))
-
-
-def _refuses(server: servers.Server, client: socket.socket) -> None:
-    while True:
-        server.request(client)
-        client.sendall(b'HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n')
-
-
-class BoundTestCase(DeadlineTestCase):
 
     def test_refusal_at_auth_url_alone_is_final(self) -> None:
         """Elsewhere on that server, a 401 is an ordinary response."""
