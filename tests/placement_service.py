@@ -71,6 +71,10 @@ class PlacementService(fixtures.Fixture):
     """
 
     def _setUp(self) -> None:
+        # However busy this machine is, no request of a test is repeated.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.placement.client.QUICK',
+            patience.LONGEST_CALL))
         database = self.useFixture(_Database(use_intercept=False))
         self._placement: App = deploy.loadapp(database.conf_fixture.conf)
         # SQLite has a single writer.

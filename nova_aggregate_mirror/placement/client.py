@@ -39,7 +39,7 @@ MANY = 50
 """UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
 AGGREGATES = '/resource_providers/%s/aggregates'
 QUICK, SLOWER = 0.25, 2.0
-"""Seconds for an attempt: at least, and as a multiple of the last answer's."""
+"""Seconds for an attempt: at least, and as a multiple of earlier answers'."""
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 LONGEST = 200  # Characters of a path in an error message.
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
@@ -84,7 +84,7 @@ class Client:
         self._logs_first_answer = logs_first_answer
         self._reads_only = reads_only
         self._seconds: dict[str, float] = {}
-        """What the last answer to each kind of request took."""
+        """What the slowest of the last answers took, by kind of request."""
         self.provider_count: float = math.inf
         """When last listed, or a lower bound; infinite while it is unknown."""
 
@@ -126,8 +126,9 @@ class Client:
         """Read the UUIDs of the providers in any of the aggregates."""
         providers: frozenset[str] = frozenset()
         for start in range(0, len(aggregates), MANY):
-            some = ','.join(aggregates[start:start + MANY])
-            providers |= self.providers(member_of='in:' + some)
+            some = aggregates[start:start + MANY]
+            prefix = 'in:' if len(some) > 1 else ''
+            providers |= self.providers(member_of=prefix + ','.join(some))
         return providers
 
     def ask(self, request: abc.Callable[[str], isolation.Result],
@@ -213,17 +214,20 @@ class Client:
             authenticated=False)
         kind = method + path.partition('=')[0].replace(str(provider), '')
         try:
-            with errors.translated(call):
-                target, token = access.connect()
-            with self._limited(kind), errors.translated(call):
-                # The SDK's own request method looks up the token's project
-                # and may return a cached response.
-                response = target.client.session.request(
-                    target.endpoint.rstrip('/') + path, method,
-                    headers={**token, 'Accept': 'application/json'}, **options)
-            if response.status_code == 401 and not transport.ATTEMPT.get():
-                # The token was revoked, or keystone has lost its keys: a
-                # repetition has a new one, and others ask other backends.
+            for _attempt in range(2):
+                with errors.translated(call):
+                    target, token = access.connect()
+                with self._limited(kind), errors.translated(call):
+                    # The SDK's own request method looks up the token's project
+                    # and may return a cached response.
+                    response = target.client.session.request(
+                        target.endpoint.rstrip('/') + path, method,
+                        headers={**token, 'Accept': 'application/json'},
+                        **options)
+                if response.status_code != 401 or transport.ATTEMPT.get():
+                    break
+                # The token was revoked, or keystone has lost its keys; a
+                # repetition has a new one, for another backend.
                 access.drop(target)
         except exceptions.NotAuthorized:
             if target is None:
@@ -253,7 +257,8 @@ class Client:
         except exceptions.DeadlineExceeded as exc:
             exc.is_repeatable = bool(deadline.remaining())
             raise
-        self._seconds[kind] = time.monotonic() - began
+        self._seconds[kind] = max(time.monotonic() - began,
+                                  0.9 * self._seconds.get(kind, 0.0))
 
     @contextlib.contextmanager
     def _bounded(self) -> abc.Iterator[None]:
