@@ -46,17 +46,15 @@ class Server:
         self._clients: dict[socket.socket, asyncio.Task[None]] = {}
         self._complete: set[socket.socket] = set()
         """Clients whose request is complete."""
-        is_version_6 = ':' in host
         try:
             # An unspecified IPv6 address includes those of IPv4.
             self._socket = socket.create_server(
-                (host, port), backlog=BACKLOG, dualstack_ipv6=is_version_6,
-                family=socket.AF_INET6 if is_version_6 else socket.AF_INET)
+                (host, port), backlog=BACKLOG, dualstack_ipv6=':' in host,
+                family=socket.AF_INET6 if ':' in host else socket.AF_INET)
         except OSError as exc:
             raise exceptions.InvalidConfiguration(
                 'metrics cannot be served: %s; change [aggregate_mirror] '
-                'metrics_host or metrics_port' % (exc.strerror or exc)
-            ) from exc
+                'metrics_host or metrics_port' % exc) from exc
         self.port: int = self._socket.getsockname()[1]
         self._socket.setblocking(False)
         self._loop = asyncio.new_event_loop()
