@@ -11,7 +11,6 @@ import re
 import time
 from typing import Any
 
-from oslo_config import cfg
 from oslo_utils import uuidutils
 from oslo_utils import versionutils
 
@@ -62,12 +61,10 @@ COMMANDS = {'removals_refused': (commands.SYNC + ' --prune --dry-run',)}
 """Commands to copy, by the kind of a failure."""
 
 
-def credentials(deployment: checks.Deployment) -> checks.Findings:
-    """Check that nova.conf has complete credentials for placement."""
-    return _credentials(deployment.conf, 'placement')
-
-
-def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
+def credentials(deployment: checks.Deployment, group: str = 'placement'
+                ) -> checks.Findings:
+    """Check that nova.conf has complete credentials for a service."""
+    conf = deployment.conf
     section = auth.section(conf, group)
     try:
         auth.load(conf, group)
@@ -151,7 +148,7 @@ def rights(deployment: checks.Deployment) -> checks.Findings:
 
 def neutron(deployment: checks.Deployment) -> checks.Findings:
     """Check that neutron answers to the credentials of [neutron]."""
-    findings = _credentials(deployment.conf, 'neutron')
+    findings = credentials(deployment, 'neutron')
     if not findings:
         with deadline.within(PATIENCE):
             # A random ID: neutron may have no subnet to ask for.

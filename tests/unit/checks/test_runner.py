@@ -3,6 +3,7 @@
 
 import importlib
 import inspect
+import itertools
 import pkgutil
 
 import fixtures
@@ -103,10 +104,16 @@ class TestRows(testtools.TestCase):
         modules = [importlib.import_module(module.name) for module
                    in pkgutil.iter_modules(checks.__path__,
                                            checks.__name__ + '.')]
-        functions = {
-            function for module in modules
-            for name, function in inspect.getmembers(
-                module, inspect.isfunction)
-            if not name.startswith('_') and [*inspect.get_annotations(
-                function).values()] == [checks.Deployment, checks.Findings]}
+        functions = set()
+        for name, function in itertools.chain.from_iterable(
+                inspect.getmembers(module, inspect.isfunction)
+                for module in modules):
+            signature = inspect.signature(function)
+            required = [one.annotation for one
+                        in signature.parameters.values()
+                        if one.default is one.empty]
+            if not name.startswith('_') and (
+                    required, signature.return_annotation) == (
+                        [checks.Deployment], checks.Findings):
+                functions.add(function)
         self.assertEqual(functions, {check.find for check in runner.CHECKS})
