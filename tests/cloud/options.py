@@ -100,17 +100,16 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
     situations.add_argument(
         '--write', action='store_true',
         help='replace the rows of these situations in the documentation')
-    _add_repetitions(
-        commands, 'moves', 60, 'requests',
-        'create and move servers at random, and compare where nova puts them '
-        'with the explanation of each request',
-        'nova found the acceptable hosts')
-    _add_repetitions(
-        commands, 'fillings', 20, 'fillings',
-        'fill eight hosts with random servers, empty one and create servers '
-        'until none fits, and compare both with what was predicted',
-        'nova did what was predicted',
+    fillings = _add(
+        commands, 'fillings', 'fill eight hosts with random servers, empty '
+        'one and create servers until none fits, and compare both with what '
+        'was predicted', 'nova did what was predicted',
         'The cloud needs nine hosts: up --hosts 9')
+    fillings.add_argument(
+        '--count', type=int, default=20, metavar='N',
+        help='number of fillings (default: 20)')
+    fillings.add_argument('--seed', default='0', metavar='TEXT',
+                          help='seed of the random choices (default: 0)')
     faults = _add_faults(commands)
     chosen = parser.parse_args(arguments)
     # Whether it starts a cloud.
@@ -156,19 +155,6 @@ def _add(commands: argparse._SubParsersAction, name: str, purpose: str,
         name, help=purpose, description='\n'.join(textwrap.wrap(text)),
         epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter)
     return parser
-
-
-def _add_repetitions(commands: argparse._SubParsersAction, name: str,
-                     default: int, noun: str, *texts: str) -> None:
-    """Add a command of random comparisons."""
-    parser = _add(commands, name, *texts)
-    parser.add_argument(
-        '--count', type=int, default=default, metavar='N',
-        help='number of %s; those that an earlier run on this cloud has '
-             'compared with the same seed are not repeated (default: %d)' % (
-                 noun, default))
-    parser.add_argument('--seed', default='0', metavar='TEXT',
-                        help='seed of the random choices (default: 0)')
 
 
 def _add_faults(commands: argparse._SubParsersAction

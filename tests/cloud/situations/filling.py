@@ -3,7 +3,6 @@
 
 from collections import abc
 from concurrent import futures
-import dataclasses
 import random
 from typing import Any
 
@@ -18,7 +17,7 @@ IRONIC = 'ironic-1'
 AT_ONCE = 4
 # Of a server: neutron would take most of the time.
 NO_NETWORK = {'networks': 'none'}
-# What happens to servers, and the status that follows.
+# What happens to servers, and the status that follows; and how often.
 ACTIONS = {'': 'ACTIVE', 'os-stop': 'SHUTOFF', 'pause': 'PAUSED',
            'suspend': 'SUSPENDED'}
 _SHARES = 12, 5, 2, 1
@@ -28,16 +27,11 @@ _MULTIPLIERS = ('ram_weight_multiplier', 'cpu_weight_multiplier',
 _ON_A_HOST = 2
 
 
-@dataclasses.dataclass(frozen=True)
-class Flavor:
-    """A flavor by its ID, and how many VCPUs it has."""
-
-    id: str
-    vcpus: int
-
-
 class Filling:
-    """Hosts with servers, which restricts nothing until ``confine``."""
+    """Hosts with servers, which restricts nothing until ``confine``.
+
+    ``flavors`` maps IDs to VCPUs, and ``zones`` are the names of both.
+    """
 
     def __init__(self, at: scene.Scene, choice: random.Random) -> None:
         self._scene = at
@@ -51,7 +45,7 @@ class Filling:
         self._zone_of = {**dict.fromkeys(near, self.zones[0]),
                          **dict.fromkeys(far, self.zones[1])}
         hosts.disable(at, IRONIC)
-        self.flavors = [self._flavor({}) for _number in range(3)]
+        self.flavors = dict(self._flavor({}) for _number in range(3))
         trait = hosts.custom_trait(at)
         for host in (SOURCE, *self._some(0.6)):
             hosts.add_trait(at, host, trait)
@@ -93,12 +87,11 @@ class Filling:
             room = self._used[host] + choice.randint(1, 6)
             hosts.capacity(at, host, 'VCPU', room)
 
-    def _flavor(self, specs: abc.Mapping[str, str]) -> Flavor:
+    def _flavor(self, specs: abc.Mapping[str, str]) -> tuple[str, int]:
         choice = self._choice
         vcpus, disk = choice.randint(1, 4), choice.randint(1, 2)
         ram = choice.choice((64, 128, 256, 512))
-        return Flavor(
-            furnish.flavor(self._scene, vcpus, ram, disk, specs), vcpus)
+        return furnish.flavor(self._scene, vcpus, ram, disk, specs), vcpus
 
     def _some(self, share: float) -> list[str]:
         return [host for host in OTHERS if self._choice.random() < share]
@@ -106,19 +99,17 @@ class Filling:
     def _server(self, host: str, groups: abc.Sequence[str]
                 ) -> abc.Callable[[], str]:
         """Choose a server of a host; return what creates it."""
-        choice, flavors = self._choice, self.flavors
-        if host == SOURCE:
-            flavors = [*flavors, self._fast]
-        flavor = choice.choice(flavors)
-        self._used[host] += flavor.vcpus
+        flavors = [*self.flavors.items(), *[self._fast] * (host == SOURCE)]
+        flavor, vcpus = self._choice.choice(flavors)
+        self._used[host] += vcpus
         values = self._values(host, groups)
         values['values'] = {**NO_NETWORK, **values.get('values', {})}
-        return lambda: servers.boot(self._scene, flavor.id, host, **values)
+        return lambda: servers.boot(self._scene, flavor, host, **values)
 
     def _values(self, host: str, groups: abc.Sequence[str]) -> dict[str, Any]:
         """Choose the tenant, the hints and the zone of a server."""
-        choice, zone = self._choice, self._zone_of[host]
-        forced = {'zone': '%s:%s' % (zone, host)}
+        choice = self._choice
+        forced = {'zone': '%s:%s' % (self._zone_of[host], host)}
         kind = choice.choice(('group', 'apart', 'tenant', '', '', ''))
         group, other = choice.choice(groups), choice.choice(
             self._servers or [''])

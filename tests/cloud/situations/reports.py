@@ -2,10 +2,9 @@
 """The reports of nova-compute: what its host has, and which servers."""
 
 from collections import abc
+import contextlib
 import json
 import re
-from typing import Any
-from typing import Self
 
 from tests.cloud import cloud
 from tests.cloud import processes
@@ -32,58 +31,50 @@ WHERE deleted = 0 AND host = :host
 '''
 
 
-class Reports:
-    """Nova-compute of some hosts, which reports every few seconds meanwhile.
+@contextlib.contextmanager
+def frequent(running: cloud.Cloud, names: abc.Sequence[str]
+             ) -> abc.Iterator[None]:
+    """Let nova-compute of some hosts report every few seconds meanwhile.
 
     By default it does so once a minute, and sends the list of its servers
     every two. Until then, nova-scheduler takes a server that was migrated live
     for one of the host that it has left, and the work of a migration for
     unfinished.
     """
+    def restart(options: str) -> None:
+        for name in names:
+            hosts.write_options(running, name, options)
+        running.restart(*names)
 
-    def __init__(self, running: cloud.Cloud, names: abc.Sequence[str]) -> None:
-        self._cloud = running
-        self._names = names
+    restart(_OFTEN)
+    try:
+        yield
+    finally:
+        restart('')
 
-    def __enter__(self) -> Self:
-        self._configure(_OFTEN)
-        return self
 
-    def __exit__(self, *_exception: object) -> None:
-        self._configure('')
+def wait(at: scene.Scene, *names: str) -> None:
+    """Wait until the hosts have reported what they have now."""
+    lines = processes.NewLines(at.cloud.process('scheduler').log)
 
-    def _configure(self, options: str) -> None:
-        """Restart nova-compute with further options."""
-        for name in self._names:
-            hosts.write_options(self._cloud, name, options)
-        self._cloud.restart(*self._names)
+    def reported() -> bool:
+        return set(_LIST.findall(lines.read())).issuperset(names) and all(
+            _is_exact(at, name) for name in names)
 
-    def wait(self, at: scene.Scene, *names: str) -> None:
-        """Wait until the hosts have reported what they have now."""
-        lines = processes.NewLines(self._cloud.process('scheduler').log)
+    at.wait_until(reported, '%s have reported' % ', '.join(names))
 
-        def reported() -> bool:
-            listed = set(_LIST.findall(lines.read()))
-            return listed.issuperset(names) and all(
-                self._is_exact(at, name) for name in names)
 
-        at.wait_until(reported, '%s have reported' % ', '.join(names))
-
-    def _is_exact(self, at: scene.Scene, name: str) -> bool:
-        """Compare a host's row and allocations with its servers."""
-        servers = self._read(_SERVERS, name)
-        [node] = self._read(_NODE, name)
-        stats = json.loads(node.stats or '{}')
-        memory = sum(server.memory_mb for server in servers)
-        used = sum(server.vcpus for server in servers)
-        return (
-            node.memory_mb_used == RESERVED_MB + memory
+def _is_exact(at: scene.Scene, name: str) -> bool:
+    """Compare a host's row and allocations with its servers."""
+    url = at.cloud.config.database_url('nova')
+    servers = sql.execute(url, _SERVERS, host=name)
+    [node] = sql.execute(url, _NODE, host=name)
+    stats = json.loads(node.stats or '{}')
+    memory = sum(server.memory_mb for server in servers)
+    used = sum(server.vcpus for server in servers)
+    return (node.memory_mb_used == RESERVED_MB + memory
             and node.vcpus_used == used
             and int(stats.get('num_instances', 0)) == len(servers)
             and not int(stats.get('io_workload', 0))
             and hosts.consumers(at, node.uuid) == {
                 server.uuid for server in servers})
-
-    def _read(self, statement: str, name: str) -> list[Any]:
-        return sql.execute(
-            self._cloud.config.database_url('nova'), statement, host=name)

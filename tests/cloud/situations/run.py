@@ -14,8 +14,8 @@ from tests.cloud import processes
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 
-ERRORS = (scene.Failed, processes.CloudError, exceptions.ClientException,
-          StopIteration, LookupError)
+ERRORS = (processes.CloudError, exceptions.ClientException, StopIteration,
+          LookupError)
 
 
 @dataclasses.dataclass

@@ -11,6 +11,7 @@ from typing import Protocol
 import uuid
 
 from tests.cloud import cloud
+from tests.cloud import processes
 from tests.cloud.situations import schedulers
 from tests import patience
 
@@ -23,7 +24,7 @@ CELL_DOWN = 5
 _COMMAND = re.compile(r'(?:openstack|%s) [^,;"]*' % MANAGE)
 
 
-class Failed(Exception):
+class Failed(processes.CloudError):
     """A situation does not take its expected course; the text says why."""
 
 
