@@ -46,9 +46,7 @@ class Filling:
                          **dict.fromkeys(far, self.zones[1])}
         hosts.disable(at, IRONIC)
         self.flavors = dict(self._flavor({}) for _number in range(3))
-        trait = hosts.custom_trait(at)
-        for host in (SOURCE, *self._some(0.6)):
-            hosts.add_trait(at, host, trait)
+        trait = hosts.custom_trait(at, SOURCE, *self._some(0.6))
         self._fast = self._flavor({'trait:' + trait: 'required'})
         self._groups = [
             furnish.group(at, 'anti-affinity', max_server_per_host=_ON_A_HOST),

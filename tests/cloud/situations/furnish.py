@@ -2,6 +2,7 @@
 """Flavors, images, aggregates and groups, until the end of a situation."""
 
 from collections import abc
+from typing import Any
 
 from keystoneauth1 import adapter
 
@@ -11,11 +12,12 @@ from tests.cloud.situations import servers
 
 
 def flavor(at: scene.Scene, vcpus: int = 1, ram: int = 64, disk: int = 1,
-           specs: abc.Mapping[str, str] = {}) -> str:
+           specs: abc.Mapping[str, str] = {}, **values: Any) -> str:
     """Create a flavor; return its ID, which is also its name."""
     name = at.name('flavor')
     at.nova.post('/flavors', json={'flavor': {
-        'name': name, 'id': name, 'vcpus': vcpus, 'ram': ram, 'disk': disk}})
+        'name': name, 'id': name, 'vcpus': vcpus, 'ram': ram, 'disk': disk,
+        **values}})
     at.later(at.nova.delete, '/flavors/%s' % name)
     if specs:
         at.nova.post('/flavors/%s/os-extra_specs' % name,
@@ -23,19 +25,21 @@ def flavor(at: scene.Scene, vcpus: int = 1, ram: int = 64, disk: int = 1,
     return name
 
 
-def requiring(at: scene.Scene, trait: str) -> str:
-    """Create a flavor that requires a trait; return its ID."""
-    return flavor(at, specs={'trait:' + trait: 'required'})
-
-
 def consuming(at: scene.Scene, resource: str) -> str:
     """Create a flavor with one unit of a resource; return its ID."""
     return flavor(at, specs={'resources:' + resource: '1'})
 
 
-def creation(at: scene.Scene, zone: str, vcpus: int = 1) -> servers.Create:
-    """Return the creation of a server in a zone, with a new flavor."""
-    return servers.Create(at, flavor(at, vcpus), zone)
+def creation(at: scene.Scene, zone: str = '', vcpus: int = 1,
+             specs: abc.Mapping[str, str] = {}, **values: Any
+             ) -> servers.Create:
+    """Return the creation of a server with a new flavor."""
+    return servers.Create(at, flavor(at, vcpus, specs=specs), zone, **values)
+
+
+def requiring(at: scene.Scene, trait: str, zone: str = '') -> servers.Create:
+    """Return the creation of a server whose flavor requires a trait."""
+    return creation(at, zone, specs={'trait:' + trait: 'required'})
 
 
 def image(at: scene.Scene, **properties: str) -> str:

@@ -106,23 +106,28 @@ def capacity(at: scene.Scene, host: str, resource: str, amount: int) -> None:
 
 def add_trait(at: scene.Scene, host: str, name: str) -> None:
     """Give a host's provider a trait until the situation ends."""
-    _create_trait(at, name)
     own = provider(at, host)
     at.later(change_traits, at, own, set(), {name})
     change_traits(at, own, {name}, set())
 
 
-def custom_trait(at: scene.Scene) -> str:
-    """Create a trait; return its name."""
-    name = 'CUSTOM_%s' % uuid.uuid4().hex[:8].upper()
-    _create_trait(at, name)
+def custom_name() -> str:
+    """Return a new name for a trait or a resource class."""
+    return 'CUSTOM_%s' % uuid.uuid4().hex[:8].upper()
+
+
+def custom_trait(at: scene.Scene, *hosts: str) -> str:
+    """Create a trait that hosts have until the end; return its name."""
+    name = custom_name()
+    at.placement.put('/traits/%s' % name)
+    for host in hosts:
+        add_trait(at, host, name)
     return name
 
 
-def traits(at: scene.Scene, host: str) -> list[str]:
-    """Return the traits of a host's provider."""
-    answer = at.placement.get(
-        '/resource_providers/%s/traits' % provider(at, host))
+def traits(at: scene.Scene, provider: str) -> list[str]:
+    """Return the traits of a provider."""
+    answer = at.placement.get('/resource_providers/%s/traits' % provider)
     return list(answer.json()['traits'])
 
 
@@ -213,11 +218,6 @@ def cell_database(at: scene.Scene) -> wires.Wire:
     write(sql.changed(url, port=wire.port))
     at.schedulers.restart()
     return wire
-
-
-def _create_trait(at: scene.Scene, name: str) -> None:
-    if name.startswith('CUSTOM_'):
-        at.placement.put('/traits/%s' % name)
 
 
 def _service(at: scene.Scene, host: str) -> dict[str, Any]:

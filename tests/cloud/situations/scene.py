@@ -215,6 +215,13 @@ class Situation:
     agents: bool = True
 
 
+def situations(*plays: Play, scheduler: str = '', agents: bool = True
+               ) -> list[Situation]:
+    """Return the rows of functions: their names, and titles as docstrings."""
+    return [Situation(play.__name__.replace('_', '-'), str(play.__doc__), play,
+                      scheduler, agents) for play in plays]
+
+
 def is_command(text: str) -> bool:
     """Check whether a text is a command."""
     return bool(_COMMAND.match(text))

@@ -19,41 +19,38 @@ _SET = 'openstack aggregate set --property %s=fast %s'
 PROPERTY = 'os_distro'
 OURS, STOCK = schedulers.OURS, schedulers.STOCK
 
-Rounds = scene.Rounds
-Situation = scene.Situation
+Round, Rounds, Situation = scene.Round, scene.Rounds, scene.Situation
 
 
 def not_in_zone(at: scene.Scene) -> Rounds:
-    """The only host of the zone has no room."""
+    """The host is not in the zone"""
     zone = furnish.zone(at, OTHER)
     hosts.capacity(at, OTHER, 'VCPU', 1)
-    yield scene.Round(furnish.creation(at, zone, vcpus=2), HOST, 'aggregate',
-                      'not in zone ' + zone, ADD)
+    yield Round(furnish.creation(at, zone, vcpus=2), HOST, 'aggregate',
+                'not in zone ' + zone, ADD)
 
 
 def empty_zone(at: scene.Scene) -> Rounds:
-    """A shelved server's zone has lost its only host.
-
-    Nova-api itself refuses a new server in a zone without hosts.
-    """
+    """The zone of a shelved server has no host"""
+    # Nova-api itself refuses a new server in a zone without hosts.
     zone = furnish.zone(at, HOST)
     server = servers.boot(at, furnish.flavor(at), HOST, zone)
     servers.shelve(at, server)
     furnish.remove_host(at, zone, HOST)
-    yield scene.Round(servers.Move(at, server, 'unshelve'), HOST, 'aggregate',
-                      'not in zone ' + zone, ADD)
+    yield Round(servers.Move(at, server, 'unshelve'), HOST, 'aggregate',
+                'not in zone ' + zone, ADD)
 
 
 def missing(at: scene.Scene) -> Rounds:
-    """Drift: placement does not have the host in the zone."""
+    """Placement lacks a host of the zone"""
     zone = furnish.zone(at, HOST)
     hosts.member(at, HOST, furnish.uuid(at, zone), False)
-    yield scene.Round(furnish.creation(at, zone), HOST, 'missing',
-                      'in zone %s in nova but not in placement' % zone, SYNC)
+    yield Round(furnish.creation(at, zone), HOST, 'missing',
+                'in zone %s in nova but not in placement' % zone, SYNC)
 
 
 def pending(at: scene.Scene) -> Rounds:
-    """The host was added while placement was stopped."""
+    """Placement was unavailable when the host was added"""
     zone = furnish.zone(at, OTHER)
     hosts.disable(at, OTHER)
     at.cloud.kill('placement')
@@ -61,38 +58,37 @@ def pending(at: scene.Scene) -> Rounds:
         furnish.add_host(at, zone, HOST)
     finally:
         at.cloud.start('placement')
-    yield scene.Round(furnish.creation(at, zone), HOST, 'pending',
-                      'in zone %s in nova but not yet in placement' % zone,
-                      'the agent mirrors it', 'start the agent')
+    yield Round(furnish.creation(at, zone), HOST, 'pending',
+                'in zone %s in nova but not yet in placement' % zone,
+                'the agent mirrors it', 'start the agent')
     at.later(at.cloud.kill, AGENT)
     at.cloud.start(AGENT)
     hosts.wait_member(at, hosts.provider(at, HOST), furnish.uuid(at, zone))
 
 
 def stale(at: scene.Scene) -> Rounds:
-    """Drift: a server lands on a host that is not in its zone."""
+    """Placement has a host in the zone that nova does not have there"""
     zone = furnish.zone(at, HOST)
     # The other host has more room.
     servers.boot(at, furnish.flavor(at, ram=100000), HOST, zone)
     hosts.member(at, OTHER, furnish.uuid(at, zone), True)
-    created = servers.Create(
-        at, furnish.flavor(at), zone, explained=['--for', 'create'])
-    yield scene.Round(created, HOST, 'acceptable', 'acceptable', '',
-                      SYNC + ' --prune', wrong=OTHER,
-                      summary='finds 2 of 6 compute nodes',
-                      note='nova does not: ' + OTHER)
+    created = furnish.creation(at, zone, explained=['--for', 'create'])
+    yield Round(created, HOST, 'acceptable', 'acceptable', '',
+                SYNC + ' --prune', wrong=OTHER,
+                summary='finds 2 of 6 compute nodes',
+                note='nova does not: ' + OTHER)
 
 
 def guarded(at: scene.Scene) -> Rounds:
-    """The same drift, and the guard keeps the server off that host."""
+    """A wrong association, and the guard"""
     zone = furnish.zone(at, OTHER)
     hosts.capacity(at, OTHER, 'VCPU', 1)
     hosts.member(at, HOST, furnish.uuid(at, zone), True)
     wanted = furnish.creation(at, zone, vcpus=2)
-    yield scene.Round(wanted, HOST, 'filter',
-                      'in other aggregates in nova than in placement', SYNC,
-                      SYNC + ' --prune')
-    yield scene.Round(wanted, HOST, 'aggregate', 'not in zone ' + zone, ADD)
+    yield Round(wanted, HOST, 'filter',
+                'in other aggregates in nova than in placement', SYNC,
+                SYNC + ' --prune')
+    yield Round(wanted, HOST, 'aggregate', 'not in zone ' + zone, ADD)
 
 
 def stale_forbidden(at: scene.Scene) -> Rounds:
@@ -100,172 +96,144 @@ def stale_forbidden(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     foreign = furnish.aggregate(at, OTHER, filter_tenant_id=FOREIGN)
     hosts.member(at, HOST, furnish.uuid(at, foreign), True)
-    yield scene.Round(furnish.creation(at, zone), HOST, 'stale',
-                      'in an aggregate in placement but not in nova', SYNC)
+    yield Round(furnish.creation(at, zone), HOST, 'stale',
+                'in an aggregate in placement but not in nova', SYNC)
 
 
 def default_zone(at: scene.Scene) -> Rounds:
-    """The request is for the zone of hosts without a zone."""
-    name = hosts.custom_trait(at)
-    hosts.add_trait(at, HOST, name)
+    """The default zone is requested, and the host is in a zone"""
+    name = hosts.custom_trait(at, HOST)
     zone = furnish.zone(at, HOST)
-    yield scene.Round(
-        servers.Create(at, furnish.requiring(at, name), 'nova'), HOST,
-        'forbidden', 'in an aggregate that excludes zone nova',
-        'remove the host from it', 'remove the host from the zone')
+    yield Round(furnish.requiring(at, name, 'nova'), HOST, 'forbidden',
+                'in an aggregate that excludes zone nova',
+                'remove the host from it', 'remove the host from the zone')
     furnish.remove_host(at, zone, HOST)
 
 
 def forced(at: scene.Scene) -> Rounds:
-    """The administrator names a host in the zone, and it has no room."""
+    """The host in ZONE:HOST has no room"""
     hosts.capacity(at, OTHER, 'VCPU', 1)
     large = furnish.flavor(at, vcpus=2)
-    yield scene.Round(
-        servers.Create(at, large, 'nova:' + OTHER), HOST, 'not_requested',
-        'not the requested host', 'request another host',
-        'request this host', servers.Create(at, large, 'nova:' + HOST),
-        summary='allow at most 1 VCPU for a server')
+    yield Round(servers.Create(at, large, 'nova:' + OTHER), HOST,
+                'not_requested', 'not the requested host',
+                'request another host', 'request this host',
+                servers.Create(at, large, 'nova:' + HOST),
+                summary='allow at most 1 VCPU for a server')
 
 
 def destination(at: scene.Scene) -> Rounds:
-    """The administrator requests a disabled host (API 2.74)."""
+    """The requested host is disabled"""
     hosts.disable(at, HOST)
-    yield scene.Round(
-        servers.Create(at, furnish.flavor(at), values={'host': HOST}), HOST,
-        'disabled', 'disabled', 'openstack compute service set --enable',
-        note='Nova does not store a host that was named')
+    yield Round(furnish.creation(at, values={'host': HOST}), HOST,
+                'disabled', 'disabled', 'openstack compute service set '
+                '--enable', note='Nova does not store a host that was named')
 
 
 def own_aggregate(at: scene.Scene) -> Rounds:
-    """Nova confines the tenant to its aggregate, whose host is disabled."""
+    """The host is not in the aggregate of the tenant"""
     project = str(at.nova.get_project_id())
     furnish.aggregate(at, OTHER, filter_tenant_id=project)
     hosts.disable(at, OTHER)
-    yield scene.Round(
-        servers.Create(at, furnish.flavor(at)), HOST, 'aggregate',
-        'not in an aggregate for tenant ' + project, ADD)
+    yield Round(furnish.creation(at), HOST, 'aggregate',
+                'not in an aggregate for tenant ' + project, ADD)
 
 
 def isolated(at: scene.Scene) -> Rounds:
-    """An aggregate requires a trait that the flavor does not require."""
-    name = hosts.custom_trait(at)
-    hosts.add_trait(at, HOST, name)
+    """The aggregate of the host requires a trait"""
+    name = hosts.custom_trait(at, HOST)
     zone = furnish.zone(at, HOST)
     furnish.aggregate(at, HOST, **{'trait:' + name: 'required'})
-    wanted = furnish.flavor(at)
-    yield scene.Round(
-        servers.Create(at, wanted, zone), HOST, 'forbidden',
-        'in an aggregate whose traits the request does not require',
-        'require the traits in the flavor',
-        'create the server with a flavor that requires the trait',
-        servers.Create(at, furnish.requiring(at, name), zone))
+    yield Round(furnish.creation(at, zone), HOST, 'forbidden',
+                'in an aggregate whose traits the request does not require',
+                'require the traits in the flavor',
+                'create the server with a flavor that requires the trait',
+                furnish.requiring(at, name, zone))
 
 
 def _foreign(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     """The host's aggregate is for another tenant."""
     zone = furnish.zone(at, HOST)
     name = furnish.aggregate(at, HOST, filter_tenant_id=FOREIGN)
-    yield scene.Round(furnish.creation(at, zone), HOST, kind, reason, step,
-                      'remove the host from the aggregate')
+    yield Round(furnish.creation(at, zone), HOST, kind, reason, step,
+                'remove the host from the aggregate')
     furnish.remove_host(at, name, HOST)
 
 
-def _fast(at: scene.Scene, key: str) -> servers.Create:
-    """Return the creation of a server whose flavor has an extra spec."""
-    return servers.Create(at, furnish.flavor(at, specs={SPEC + key: 'fast'}))
-
-
 def extra_spec(at: scene.Scene) -> Rounds:
-    """The only host of the aggregate is disabled."""
+    """The same with the request filter flavor_extra_specs"""
     key = at.name('key')
     furnish.aggregate(at, OTHER, **{key: 'fast'})
     hosts.disable(at, OTHER)
-    yield scene.Round(
-        _fast(at, key), HOST, 'aggregate',
-        'not in an aggregate for the flavor\'s extra spec ' + SPEC + key, ADD)
+    yield Round(furnish.creation(at, specs={SPEC + key: 'fast'}), HOST,
+                'aggregate', 'not in an aggregate for the flavor\'s extra '
+                'spec ' + SPEC + key, ADD)
 
 
 def no_aggregate(at: scene.Scene) -> Rounds:
-    """No aggregate has what the flavor requires: placement is not queried."""
+    """No aggregate has the extra spec of the flavor"""
+    # Placement is not queried.
     key = at.name('key')
     name = furnish.aggregate(at, HOST)
-    yield scene.Round(
-        _fast(at, key), HOST, 'refused', 'the request is refused',
-        'metadata of the aggregates', _SET % (key, name),
-        summary='no host aggregate matches the flavor\'s extra spec ' + SPEC
-        + key)
+    yield Round(furnish.creation(at, specs={SPEC + key: 'fast'}), HOST,
+                'refused', 'the request is refused',
+                'metadata of the aggregates', _SET % (key, name),
+                summary='no host aggregate matches the flavor\'s extra spec '
+                + SPEC + key)
 
 
 def extra_spec_filter(at: scene.Scene) -> Rounds:
+    """The aggregate for the flavor has no other host."""
     key = at.name('key')
     furnish.aggregate(at, OTHER, **{key: 'fast'})
     name = furnish.aggregate(at, HOST)
     hosts.disable(at, OTHER)
-    yield scene.Round(_fast(at, key), HOST, 'filter',
-                      'without an aggregate that matches the flavor', SHOW,
-                      _SET % (key, name))
+    yield Round(furnish.creation(at, specs={SPEC + key: 'fast'}), HOST,
+                'filter', 'without an aggregate that matches the flavor', SHOW,
+                _SET % (key, name))
 
 
 def _image(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     """The host's aggregate is for images with another value."""
-    zone = furnish.zone(at, HOST)
+    zone, wanted = furnish.zone(at, HOST), furnish.flavor(at)
     furnish.aggregate(at, HOST, **{PROPERTY: 'windows'})
-    wanted = furnish.flavor(at)
-    yield scene.Round(
-        servers.Create(at, wanted, zone,
-                       furnish.image(at, **{PROPERTY: 'debian'})),
-        HOST, kind, reason, step, 'create the server with another image',
-        servers.Create(at, wanted, zone,
-                       furnish.image(at, **{PROPERTY: 'windows'})))
+    first, again = (servers.Create(
+        at, wanted, zone, furnish.image(at, **{PROPERTY: value}))
+        for value in ('debian', 'windows'))
+    yield Round(first, HOST, kind, reason, step,
+                'create the server with another image', again)
 
 
 def _type(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     """The host's aggregate is for another flavor."""
-    zone = furnish.zone(at, HOST)
-    wanted, other = furnish.flavor(at), furnish.flavor(at)
+    zone, other = furnish.zone(at, HOST), furnish.flavor(at)
     furnish.aggregate(at, HOST, instance_type=other)
-    yield scene.Round(
-        servers.Create(at, wanted, zone), HOST, kind, reason, step,
-        'create the server with the flavor of the aggregate',
-        servers.Create(at, other, zone))
+    yield Round(furnish.creation(at, zone), HOST, kind, reason, step,
+                'create the server with the flavor of the aggregate',
+                servers.Create(at, other, zone))
 
 
 def two_rules(at: scene.Scene) -> Rounds:
-    """A host in a matching and in a restricting aggregate: for the guard."""
+    """A condition that only the guard can check"""
     zone = furnish.zone(at, HOST)
-    project = str(at.nova.get_project_id())
     # This host keeps the query from forbidding the second aggregate.
-    furnish.aggregate(at, OTHER, filter_tenant_id=project)
+    furnish.aggregate(at, OTHER, filter_tenant_id=at.nova.get_project_id())
     name = furnish.aggregate(at, OTHER, HOST, filter_tenant_id=FOREIGN)
-    yield scene.Round(furnish.creation(at, zone), HOST, 'filter',
-                      'in aggregates that exclude the request', SHOW,
-                      'remove the host from the aggregate')
+    yield Round(furnish.creation(at, zone), HOST, 'filter',
+                'in aggregates that exclude the request', SHOW,
+                'remove the host from the aggregate')
     furnish.remove_host(at, name, HOST)
 
 
 SITUATIONS = (
-    Situation('not-in-zone', 'The host is not in the zone', not_in_zone),
-    Situation('empty-zone', 'The zone of a shelved server has no host',
-              empty_zone),
-    Situation('missing', 'Placement lacks a host of the zone', missing,
-              agents=False),
-    Situation('stale', 'Placement has a host in the zone that nova does not '
-              'have there', stale, agents=False),
-    Situation('pending', 'Placement was unavailable when the host was added',
-              pending, agents=False),
-    Situation('guarded', 'A wrong association, and the guard', guarded,
-              OURS, agents=False),
+    *scene.situations(not_in_zone, empty_zone),
+    *scene.situations(missing, stale, pending, agents=False),
+    *scene.situations(guarded, scheduler=OURS, agents=False),
     Situation('stale-forbidden', 'Placement has the host in an aggregate of '
               'another tenant, and nova does not', stale_forbidden,
               OURS, agents=False),
-    Situation('default-zone', 'The default zone is requested, and the host '
-              'is in a zone', default_zone, OURS),
-    Situation('forced', 'The host in ZONE:HOST has no room', forced),
-    Situation('destination', 'The requested host is disabled', destination),
-    Situation('own-aggregate', 'The host is not in the aggregate of the '
-              'tenant', own_aggregate, STOCK),
-    Situation('isolated', 'The aggregate of the host requires a trait',
-              isolated, STOCK),
+    *scene.situations(default_zone, scheduler=OURS),
+    *scene.situations(forced, destination),
+    *scene.situations(own_aggregate, isolated, scheduler=STOCK),
     Situation('foreign-filter', 'The host is for another tenant: '
               'AggregateMultiTenancyIsolation', lambda at: _foreign(
                   at, 'filter', 'in an aggregate for other tenants', SHOW),
@@ -285,10 +253,7 @@ SITUATIONS = (
               lambda at: _foreign(
                   at, 'forbidden', 'in an aggregate that excludes tenant',
                   'remove the host from it'), OURS),
-    Situation('extra-spec', 'The same with the request filter '
-              'flavor_extra_specs', extra_spec, OURS),
-    Situation('no-aggregate', 'No aggregate has the extra spec of the flavor',
-              no_aggregate, OURS),
+    *scene.situations(extra_spec, no_aggregate, scheduler=OURS),
     Situation('image', 'The same with the request filter image_properties',
               lambda at: _image(
                   at, 'forbidden', 'in an aggregate that excludes the image '
@@ -297,5 +262,4 @@ SITUATIONS = (
               lambda at: _type(
                   at, 'forbidden', 'in an aggregate that excludes flavor',
                   'it is meant for others'), OURS),
-    Situation('two-rules', 'A condition that only the guard can check',
-              two_rules, OURS))
+    *scene.situations(two_rules, scheduler=OURS))

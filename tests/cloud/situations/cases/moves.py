@@ -15,7 +15,6 @@ SOURCE, HOST = 'compute-1', 'compute-2'
 ADD = 'openstack aggregate add host'
 ENABLE = 'openstack compute service set --enable'
 LIVE, COLD = 'live-migrate', 'migrate'
-DELETE = 'delete the server that was moved'
 # What nova's fake driver has, see fakes.py.
 _CARD = {'vendor_id': '15b3', 'product_id': '1018'}
 _ALIAS = json.dumps({'name': 'card', 'device_type': 'type-PCI', **_CARD})
@@ -25,8 +24,7 @@ alias = %s
 device_spec = %s
 ''' % (_ALIAS, json.dumps(_CARD))
 
-Rounds = scene.Rounds
-Situation = scene.Situation
+Round, Rounds, Situation = scene.Round, scene.Rounds, scene.Situation
 
 
 def _leave(at: scene.Scene, operation: str) -> Rounds:
@@ -35,85 +33,80 @@ def _leave(at: scene.Scene, operation: str) -> Rounds:
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     if operation == 'evacuate':
         hosts.lose(at, SOURCE)
-    yield scene.Round(servers.Move(at, server, operation), HOST, 'aggregate',
-                      'not in zone ' + zone, ADD)
+    yield Round(servers.Move(at, server, operation), HOST, 'aggregate',
+                'not in zone ' + zone, ADD)
 
 
 def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
                  note: str = '') -> Rounds:
-    """The other host of the zone is disabled.
-
-    A creation would find the host that the server is on.
-    """
+    """Live migration: the other host is disabled"""
+    # A creation would find the host that the server is on.
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.disable(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    yield scene.Round(move(at, server, 'live-migrate'), HOST, 'disabled',
-                      'disabled', ENABLE, note=note)
+    yield Round(move(at, server, LIVE), HOST, 'disabled', 'disabled', ENABLE,
+                note=note)
 
 
 def resize(at: scene.Scene, move: type[servers.Move] = servers.Move,
            step: str = '', note: str = '') -> Rounds:
-    """The stored request has the old flavor."""
+    """Resize: the other host has no room"""
+    # The stored request has the old flavor.
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.capacity(at, HOST, 'VCPU', 4)
     server = servers.boot(
         at, furnish.flavor(at), SOURCE, '%s:%s' % (zone, SOURCE))
     large, smaller = (furnish.flavor(at, vcpus=number) for number in (5, 4))
-    yield scene.Round(
-        servers.resize(at, server, large, move), HOST, 'max_unit',
-        'allow at most 4 VCPU', step, 'resize to a smaller flavor',
-        servers.resize(at, server, smaller, move), note=note)
+    yield Round(servers.resize(at, server, large, move), HOST, 'max_unit',
+                'allow at most 4 VCPU', step, 'resize to a smaller flavor',
+                servers.resize(at, server, smaller, move), note=note)
 
 
-def same_host(at: scene.Scene) -> Rounds:
-    """The server leaves its host; the zone has no other."""
+def resize_away(at: scene.Scene) -> Rounds:
+    """Resize: the server may not stay on its host"""
     zone = furnish.zone(at, SOURCE)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     large = furnish.flavor(at, vcpus=2)
-    yield scene.Round(
-        servers.resize(at, server, large), SOURCE, 'ignored',
-        'the host to leave', '', 'add another host to the zone', takes=HOST)
+    yield Round(servers.resize(at, server, large), SOURCE, 'ignored',
+                'the host to leave', '', 'add another host to the zone',
+                takes=HOST)
     furnish.add_host(at, zone, HOST)
 
 
 def gap(at: scene.Scene) -> Rounds:
-    """The other host has room for one of two."""
+    """Two servers leave a host, and there is room for one"""
     zone, wanted = furnish.zone(at, SOURCE, HOST), furnish.flavor(at, vcpus=2)
     hosts.capacity(at, HOST, 'VCPU', 3)
     booted = [_boot(at, wanted, zone) for _number in range(2)]
-    moved, server = _move_all_but_one(at, booted, LIVE)
-    yield _round(at, server, LIVE, 'resources', 'have fewer than 2 VCPU free',
-                 'delete or move servers')
-    servers.delete(at, moved[0])
+    yield from _move_all(at, booted, LIVE, 'resources',
+                         'have fewer than 2 VCPU free',
+                         'delete or move servers')
 
 
-def anti_affinity(at: scene.Scene) -> Rounds:
-    """The group may have two servers on a host, and the other has one."""
+def group_room(at: scene.Scene) -> Rounds:
+    """Two servers of an anti-affinity group leave a host"""
     zone, wanted = furnish.zone(at, SOURCE, HOST), furnish.flavor(at)
     group = furnish.group(at, 'anti-affinity', max_server_per_host=2)
     hints = {'group': group}
     _boot(at, wanted, zone, HOST, hints=hints)
     booted = [_boot(at, wanted, zone, hints=hints) for _number in range(2)]
-    moved, server = _move_all_but_one(at, booted, COLD)
-    yield _round(at, server, COLD, 'filter', 'with a server of the same group')
-    servers.delete(at, moved[0])
+    yield from _move_all(at, booted, COLD, 'filter',
+                         'with a server of the same group')
 
 
-def different_host(at: scene.Scene) -> Rounds:
-    """The larger one moves first, and the other avoids its host."""
+def kept_apart(at: scene.Scene) -> Rounds:
+    """Two servers leave a host, and one has the hint different_host"""
+    # The larger one moves first.
     zone = furnish.zone(at, SOURCE, HOST)
     large, small = (furnish.flavor(at, ram=ram) for ram in (128, 64))
     first = _boot(at, large, zone)
     booted = [first, _boot(at, small, zone, hints={'different_host': first})]
-    moved, server = _move_all_but_one(at, booted, COLD)
-    yield _round(at, server, COLD, 'filter',
-                 'with a server to keep apart from')
-    servers.delete(at, moved[0])
+    yield from _move_all(at, booted, COLD, 'filter',
+                         'with a server to keep apart from')
 
 
 def device(at: scene.Scene) -> Rounds:
-    """The other host has two devices, one of which is in use."""
+    """Two servers leave a host, and there is one PCI device"""
     for host in (SOURCE, HOST):
         at.later(hosts.configure, at, host, '')
         hosts.configure(at, host, _DEVICES)
@@ -123,30 +116,23 @@ def device(at: scene.Scene) -> Rounds:
     wanted = furnish.flavor(at, specs={'pci_passthrough:alias': 'card:1'})
     _boot(at, wanted, zone, HOST, nova=nova)
     booted = [_boot(at, wanted, zone, nova=nova) for _number in range(2)]
-    moved, server = _move_all_but_one(at, booted, COLD)
-    yield _round(at, server, COLD, 'filter',
-                 'without a free PCI device that matches')
-    servers.delete(at, moved[0])
-    # Nova-compute reports a device that is free again once a minute.
-    arguments = ['--server', server, '--for', COLD]
-    at.wait_until(lambda: not at.explain(arguments).status,
-                  '%s has reported the device' % HOST)
+    yield from _move_all(at, booted, COLD, 'filter',
+                         'without a free PCI device that matches')
 
 
-def children(at: scene.Scene) -> Rounds:
-    """Each of two providers below the other host has one unit."""
-    zone, resource = furnish.zone(at, SOURCE, HOST), hosts.custom_trait(at)
+def units(at: scene.Scene) -> Rounds:
+    """Three servers leave a host, and two child providers have a unit each"""
+    zone, resource = furnish.zone(at, SOURCE, HOST), hosts.custom_name()
     for host, total in ((SOURCE, 3), (HOST, 1), (HOST, 1)):
         hosts.child(at, host, resource, total)
     wanted = furnish.consuming(at, resource)
     booted = [_boot(at, wanted, zone) for _number in range(3)]
-    moved, server = _move_all_but_one(at, booted, LIVE)
-    yield _round(at, server, LIVE, 'resources', 'cannot provide 1 ' + resource)
-    servers.delete(at, moved[0])
+    yield from _move_all(at, booted, LIVE, 'resources',
+                         'cannot provide 1 ' + resource)
 
 
 def last_address(at: scene.Scene) -> Rounds:
-    """The segment of the zone has two addresses left."""
+    """Servers are created until the segment of the zone is full"""
     network: routed.RoutedNetwork = at.enter(routed.RoutedNetwork(at))
     segment = network.segments[0]
     host, wanted = min(segment.hosts), furnish.flavor(at)
@@ -161,11 +147,11 @@ def last_address(at: scene.Scene) -> Rounds:
     values = {'networks': [{'uuid': network.id}]}
     for _number in range(2):
         servers.boot(at, wanted, host, zone, values=values)
-    yield scene.Round(
-        servers.Create(at, wanted, zone, values=values, explained=described),
-        host, 'aggregate',
-        'not in an aggregate for segments with free addresses',
-        'it is full: delete ports', 'delete a port of the segment')
+    one_more = servers.Create(
+        at, wanted, zone, values=values, explained=described)
+    yield Round(one_more, host, 'aggregate',
+                'not in an aggregate for segments with free addresses',
+                'it is full: delete ports', 'delete a port of the segment')
     network.delete_port(ports[0])
 
 
@@ -175,9 +161,9 @@ def _boot(at: scene.Scene, flavor: str, zone: str, host: str = SOURCE,
     return servers.boot(at, flavor, host, '%s:%s' % (zone, host), **values)
 
 
-def _move_all_but_one(at: scene.Scene, booted: abc.Sequence[str],
-                      operation: str) -> tuple[list[str], str]:
-    """Move all but the last, each of which fits alone; return both."""
+def _move_all(at: scene.Scene, booted: abc.Sequence[str], operation: str,
+              kind: str, reason: str, step: str = '') -> Rounds:
+    """Move servers, each of which fits alone; explain the last of them."""
     for server in booted:
         alone = at.explain(['--server', server, '--for', operation])
         if alone.status:
@@ -196,35 +182,24 @@ def _move_all_but_one(at: scene.Scene, booted: abc.Sequence[str],
             raise scene.Failed('predicted %s, nova %s' % (HOST, outcome))
         if operation == COLD:
             servers.confirm(at, server)
-    return moved, last
-
-
-def _round(at: scene.Scene, server: str, operation: str, kind: str,
-           reason: str, step: str = '') -> scene.Round:
-    return scene.Round(
-        servers.Move(at, server, operation), HOST, kind, reason, step, DELETE)
+    yield Round(servers.Move(at, last, operation), HOST, kind, reason, step,
+                'delete the server that was moved')
+    servers.delete(at, moved[0])
+    # Nova-compute reports a device that is free again once a minute.
+    arguments = ['--server', last, '--for', operation]
+    at.wait_until(lambda: not at.explain(arguments).status,
+                  '%s has reported what is free again' % HOST)
 
 
 SITUATIONS = (
     Situation('migrate', 'Migration: the zone has no other host',
               lambda at: _leave(at, 'migrate')),
-    Situation('live-migrate', 'Live migration: the other host is disabled',
-              live_migrate),
+    *scene.situations(live_migrate),
     Situation('evacuate', 'Evacuation: the zone has no other host',
               lambda at: _leave(at, 'evacuate')),
-    Situation('resize', 'Resize: the other host has no room', resize),
-    Situation('resize-away', 'Resize: the server may not stay on its host',
-              same_host))
+    *scene.situations(resize, resize_away))
 TOGETHER = (
-    Situation('gap', 'Two servers leave a host, and there is room for one',
-              gap),
-    Situation('group-room', 'Two servers of an anti-affinity group leave a '
-              'host', anti_affinity),
-    Situation('kept-apart', 'Two servers leave a host, and one has the hint '
-              'different_host', different_host, schedulers.STOCK),
-    Situation('device', 'Two servers leave a host, and there is one PCI '
-              'device', device, schedulers.STOCK),
-    Situation('units', 'Three servers leave a host, and two child providers '
-              'have a unit each', children),
-    Situation('last-address', 'Servers are created until the segment of the '
-              'zone is full', last_address, schedulers.OURS))
+    *scene.situations(gap, group_room),
+    *scene.situations(kept_apart, device, scheduler=schedulers.STOCK),
+    *scene.situations(units),
+    *scene.situations(last_address, scheduler=schedulers.OURS))
