@@ -7,12 +7,8 @@ so is deleting a compute service, which removes its host from aggregates.
 
 from collections import abc
 import dataclasses
+import functools
 from typing import Any
-import uuid
-
-from keystoneauth1 import adapter
-
-from tests.cloud import access
 
 # Hosts: with one compute node, with three, without any; with a server in a
 # zone, and with a server in no zone.
@@ -24,23 +20,21 @@ GOING, GOING_FREE, GOING_BARE = (
 WITHOUT_NODE = (BARE, GOING_BARE)
 ZONE = 'zone-answers'
 NOBODY, MEMBER = 'nobody', 'member'
-# Marks an answer that contradicts what nova has done.
-BUT_DONE = '*'
 MISSING = 999999
 MISSING_UUID = '00000000-0000-4000-8000-000000000000'
-PREFIX = 'answers-'
 
 
 @dataclasses.dataclass(frozen=True)
 class Call:
     """A request, and its preconditions.
 
-    :param body: ``{name}`` in it is replaced by a new name each time
+    :param body: ``NAME`` in it is replaced by a new name each time, and
+        ``IMAGE`` by the ID of an image
     :param hosts: the members of its aggregate; None selects the aggregate that
         is a zone with a server
     :param zone: of its aggregate
-    :param adds: the host that becomes a member if the request succeeds
-    :param removes: the host that stops being a member if the request succeeds
+    :param changes: the host that becomes a member if the request succeeds, or
+        stops being one
     :param service: the host whose compute service the request is about
     """
 
@@ -52,8 +46,7 @@ class Call:
     hosts: tuple[str, ...] | None = None
     zone: str | None = None
     user: str = ''
-    adds: str = ''
-    removes: str = ''
+    changes: str = ''
     service: str = ''
 
 
@@ -63,16 +56,10 @@ def _action(operation: str, situation: str, values: abc.Mapping[str, Any],
     return Call(operation, situation, 'POST', path, {name: values}, **options)
 
 
-def _add(situation: str, host: str, hosts: tuple[str, ...] | None = (),
-         adds: str = '') -> Call:
-    return _action('add host', situation, {'host': host}, hosts=hosts,
-                   adds=adds)
-
-
-def _remove(situation: str, host: str, hosts: tuple[str, ...] | None,
-            removes: str = '') -> Call:
-    return _action('remove host', situation, {'host': host}, hosts=hosts,
-                   removes=removes)
+def _member(operation: str, situation: str, host: str,
+            hosts: tuple[str, ...] | None = (), changes: bool = False) -> Call:
+    return _action(operation, situation, {'host': host}, hosts=hosts,
+                   changes=host * changes)
 
 
 def _delete_service(situation: str, host: str, **options: Any) -> Call:
@@ -80,17 +67,19 @@ def _delete_service(situation: str, host: str, **options: Any) -> Call:
                 '/os-services/{service}', service=host, **options)
 
 
+_add = functools.partial(_member, 'add host')
+_remove = functools.partial(_member, 'remove host')
 _ALL = '/os-aggregates'
 _ONE = '/os-aggregates/{id}'
 _NONE = '/os-aggregates/%s' % MISSING
-_IMAGES = {'cache': [{'id': '{image}'}]}
-_NEW = {'aggregate': {'name': '{name}'}}
+_IMAGES = {'cache': [{'id': 'IMAGE'}]}
+_NEW = {'aggregate': {'name': 'NAME'}}
+_TAKEN = {'aggregate': {'name': ZONE}}
 _ANOTHER_ZONE = {'availability_zone': 'another'}
 
 CALLS = (
     Call('create', 'a new name', 'POST', _ALL, _NEW),
-    Call('create', 'a name that is taken', 'POST', _ALL,
-         {'aggregate': {'name': '{zone}'}}),
+    Call('create', 'a name that is taken', 'POST', _ALL, _TAKEN),
     Call('create', 'no name', 'POST', _ALL, {'aggregate': {}}),
     Call('create', 'not an administrator', 'POST', _ALL, _NEW, user=MEMBER),
     Call('list', '', 'GET', _ALL),
@@ -103,8 +92,7 @@ CALLS = (
     Call('show', 'not an administrator', 'GET', _ONE, user=MEMBER),
     Call('update', 'a new name', 'PUT', _ONE, _NEW, ()),
     Call('update', 'a zone', 'PUT', _ONE, {'aggregate': _ANOTHER_ZONE}, ()),
-    Call('update', 'a name that is taken', 'PUT', _ONE,
-         {'aggregate': {'name': '{zone}'}}, ()),
+    Call('update', 'a name that is taken', 'PUT', _ONE, _TAKEN, ()),
     Call('update', 'another zone, with servers', 'PUT', _ONE,
          {'aggregate': _ANOTHER_ZONE}),
     Call('update', 'nothing to update', 'PUT', _ONE, {'aggregate': {}}),
@@ -118,9 +106,9 @@ CALLS = (
             {'metadata': {'ssd': 'true'}}, _NONE + '/action'),
     _action('set metadata', 'not an administrator',
             {'metadata': {'ssd': 'true'}}, user=MEMBER),
-    _add('a host', HOST, adds=HOST),
-    _add('a host with three nodes', SEVERAL, adds=SEVERAL),
-    _add('a service without a node', BARE, adds=BARE),
+    _add('a host', HOST, changes=True),
+    _add('a host with three nodes', SEVERAL, changes=True),
+    _add('a service without a node', BARE, changes=True),
     _add('a host that is there', HOST, (HOST,)),
     _action('add host', 'a host of another zone', {'host': ZONED}, hosts=(),
             zone='another'),
@@ -130,9 +118,9 @@ CALLS = (
             _NONE + '/action'),
     _action('add host', 'no host', {}),
     _action('add host', 'not an administrator', {'host': HOST}, user=MEMBER),
-    _remove('a host', HOST, (HOST,), removes=HOST),
-    _remove('a host with three nodes', SEVERAL, (SEVERAL,), removes=SEVERAL),
-    _remove('a service without a node', BARE, (BARE,), removes=BARE),
+    _remove('a host', HOST, (HOST,), changes=True),
+    _remove('a host with three nodes', SEVERAL, (SEVERAL,), changes=True),
+    _remove('a service without a node', BARE, (BARE,), changes=True),
     _remove('a host that is not there', HOST, ()),
     _remove('such a service that is not there', BARE, ()),
     _remove('the host of a zone, with servers', ZONED, None),
@@ -153,73 +141,11 @@ CALLS = (
     Call('cache images', 'not an administrator', 'POST', _ONE + '/images',
          _IMAGES, user=MEMBER),
     _delete_service('a host in an aggregate', GOING, hosts=(GOING,),
-                    removes=GOING),
+                    changes=GOING),
     _delete_service('a service without a node', GOING_BARE,
-                    hosts=(GOING_BARE,), removes=GOING_BARE),
+                    hosts=(GOING_BARE,), changes=GOING_BARE),
     _delete_service('a host in no aggregate', GOING_FREE),
     _delete_service('a host with servers', ZONED),
     _delete_service('not an administrator', GOING, user=MEMBER),
     Call('delete a service', 'no such service', 'DELETE',
          '/os-services/%s' % MISSING_UUID))
-
-
-class Caller:
-    """A sender of calls to a nova-api.
-
-    :param users: access per user: '' for the administrator, and a member
-    :param helper: access to a nova-api that prepares aggregates even while
-        placement fails
-    :param zone: the number of the aggregate that is a zone with a server
-    :param services: returns the UUID of a host's compute service, and creates
-        the service if it no longer exists
-    """
-
-    def __init__(self, users: abc.Mapping[str, adapter.Adapter],
-                 helper: adapter.Adapter, zone: int, image: str,
-                 services: abc.Callable[[str], str]) -> None:
-        self._users = users
-        self._helper = helper
-        self._zone = zone
-        self._image = image
-        self._services = services
-
-    def answer(self, call: Call) -> str:
-        """Send a call; return its status, flagged if it contradicts nova."""
-        number = self._zone
-        service = self._services(call.service) if call.service else ''
-        if call.hosts is not None:
-            number = self._make(call.hosts, call.zone)
-        known = call.user != NOBODY
-        status = self._users[call.user if known else ''].request(
-            call.path.format(id=number, service=service), call.method,
-            json=self._filled(call.body), raise_exc=False,
-            authenticated=known).status_code
-        if not call.adds and not call.removes:
-            return str(status)
-        shown = self._helper.get('/os-aggregates/%s' % number).json()
-        has = shown['aggregate']['hosts']
-        done = call.adds in has if call.adds else call.removes not in has
-        return str(status) + BUT_DONE * (done != (status < 400))
-
-    def _make(self, hosts: tuple[str, ...], zone: str | None) -> int:
-        number = access.create(self._helper, '/os-aggregates', aggregate={
-            'name': self._name(), 'availability_zone': zone})['id']
-        for host in hosts:
-            # Nova also adds a host without a compute node, but answers 404.
-            self._helper.post('/os-aggregates/%s/action' % number,
-                              json={'add_host': {'host': host}},
-                              raise_exc=host not in WITHOUT_NODE)
-        return number
-
-    def _name(self) -> str:
-        return PREFIX + uuid.uuid4().hex[:8]
-
-    def _filled(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return value.format(name=self._name(), zone=ZONE,
-                                image=self._image)
-        if isinstance(value, abc.Mapping):
-            return {key: self._filled(each) for key, each in value.items()}
-        if isinstance(value, list):
-            return [self._filled(each) for each in value]
-        return value

@@ -27,11 +27,9 @@ VARIABLE = 'AGGREGATE_MIRROR_CLOUD'
 PATIENCE = scene.PATIENCE
 # Seconds, with the installation of the packages.
 STARTS_WITHIN = patience.seconds(3600)
-_ALL = os.environ.get('AGGREGATE_MIRROR_TEST_ALL')
 of_nova_alone = testtools.skipUnless(
-    _ALL, 'it shows what nova does by itself, and runs with ./tools/test all')
-in_unit_tests = testtools.skipUnless(
-    _ALL, 'unit tests show the decision; it runs with ./tools/test all')
+    os.environ.get('AGGREGATE_MIRROR_TEST_ALL'),
+    'it shows what nova does by itself, and runs with ./tools/test all')
 HOST = servers.HOST
 
 
@@ -122,28 +120,6 @@ class TestCase(testtools.TestCase):
         request.make()
         server, = request.servers
         return server
-
-    def use_scheduler(self, name: str) -> None:
-        """Configure nova-scheduler until the test ends."""
-        self.addCleanup(self.scene.schedulers.use, '')
-        self.scene.schedulers.use(name)
-
-    def nodes(self, *hosts: str) -> set[str]:
-        """Return the providers of the compute nodes of some hosts."""
-        return {node.uuid for node in self.cloud.nodes() if node.host in hosts}
-
-    def hosts_tried(self, server: dict[str, Any]) -> list[str]:
-        """Return the hosts that tried to build a server, in order."""
-        url = '/servers/%s/os-instance-actions' % server['id']
-        actions = self.cloud.nova().get(url).json()['instanceActions']
-        request, = (each['request_id'] for each in actions
-                    if each['action'] == 'create')
-        created = servers.action(self.scene, server['id'], request)
-        # Nova lists the newest first, and its times have no fractions of a
-        # second.
-        return [each['host'] for each in sorted(
-            reversed(created['events']), key=lambda event: event['start_time'])
-            if each['event'] == 'compute__do_build_and_run_instance']
 
     def placement_has(self, aggregate: str) -> frozenset[str]:
         """Return the nodes that placement has in a nova aggregate, by name."""

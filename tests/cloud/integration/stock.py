@@ -8,7 +8,6 @@ cloud's environment is never changed, even if a test is killed.
 
 import configparser
 import pathlib
-import re
 import subprocess
 
 import fixtures
@@ -36,12 +35,16 @@ class StockNova(fixtures.Fixture):
 
     def _setUp(self) -> None:
         state = self._cloud.state
-        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        self._python = environment(self._cloud.programs, folder)
+        self._create_environment()
         port, = loopback.free_ports(1)
         self.url = 'http://127.0.0.1:%s/v2.1' % port
-        write_conf(state.config.path('controller-1.conf'),
-                   state.config.path('stock.conf'))
+        parser = configparser.RawConfigParser()
+        parser.read(state.config.path('controller-1.conf'))
+        for section in parser.sections():
+            if section.startswith('aggregate_mirror'):
+                parser.remove_section(section)
+        with open(state.config.path('stock.conf'), 'w') as output:
+            parser.write(output)
         variables = {
             name: value.replace('controller-1.conf', 'stock.conf')
             for name, value in state.process('nova-api-1').environment.items()}
@@ -59,26 +62,15 @@ class StockNova(fixtures.Fixture):
             env=processes.clean_environment())
         return bool(look.stdout.strip())
 
-
-def environment(source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
-    """Create an environment without this package; return its Python."""
-    target = folder / 'environment'
-    subprocess.run([source / 'python', '-m', 'venv', '--without-pip', target],
-                   check=True, capture_output=True, stdin=subprocess.DEVNULL)
-    packages, = source.parent.glob('lib/python*/site-packages')
-    for path in packages.iterdir():
-        if not re.search(PACKAGE, path.name):
-            (target / packages.relative_to(source.parent) / path.name
-             ).symlink_to(path)
-    return target / 'bin' / 'python'
-
-
-def write_conf(source: str, target: str) -> None:
-    """Write a configuration file without this package's sections."""
-    parser = configparser.RawConfigParser()
-    parser.read(source)
-    for section in parser.sections():
-        if section.startswith('aggregate_mirror'):
-            parser.remove_section(section)
-    with open(target, 'w') as output:
-        parser.write(output)
+    def _create_environment(self) -> None:
+        source = self._cloud.programs
+        target = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        subprocess.run(
+            [source / 'python', '-m', 'venv', '--without-pip', target],
+            check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        packages, = source.parent.glob('lib/python*/site-packages')
+        for path in packages.iterdir():
+            if PACKAGE not in path.name:
+                (target / packages.relative_to(source.parent) / path.name
+                 ).symlink_to(path)
+        self._python = target / 'bin' / 'python'

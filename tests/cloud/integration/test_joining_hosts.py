@@ -5,7 +5,6 @@ Users create servers all the while. The new host is empty, so that nova's
 weighers prefer it to all others.
 """
 
-from collections import abc
 from concurrent import futures
 import configparser
 import contextlib
@@ -44,13 +43,18 @@ class NewHost(fixtures.Fixture):
 
     def start(self) -> None:
         """Start it; return when nova, the cell and placement have it."""
-        conf = self._cloud.config.path('%s.conf' % self.name)
-        self._write(conf)
+        conf, model = (self._cloud.config.path('%s.conf' % name)
+                       for name in (self.name, MODEL))
+        parser = configparser.RawConfigParser()
+        parser.read(model)
+        state = self._cloud.state.directory / 'state' / self.name
+        state.mkdir()
+        parser['DEFAULT'].update(host=self.name, state_path=str(state))
+        config_files.write_file(self._cloud.config, conf, parser)
         self.addCleanup(self._forget)
         *agents, _networks = self._cloud.process('network-agents').argv
         networks = json.dumps({self.name: [config.PUBLIC]})
         self._start('network-agents-%s' % self.name, [*agents, networks])
-        model = self._cloud.config.path('%s.conf' % MODEL)
         self._start(self.name, [conf if each == model else each
                                 for each in self._cloud.process(MODEL).argv])
         self._wait_until(self._is_complete, '%s has joined' % self.name)
@@ -60,15 +64,6 @@ class NewHost(fixtures.Fixture):
         found = self._cloud.nova().get(
             '/servers?all_tenants=1&host=%s' % self.name).json()['servers']
         return [each['id'] for each in found]
-
-    def _write(self, conf: str) -> None:
-        """Write the configuration of nova-compute."""
-        parser = configparser.RawConfigParser()
-        parser.read(self._cloud.config.path('%s.conf' % MODEL))
-        state = self._cloud.state.directory / 'state' / self.name
-        state.mkdir()
-        parser['DEFAULT'].update(host=self.name, state_path=str(state))
-        config_files.write_file(self._cloud.config, conf, parser)
 
     def _start(self, name: str, argv: list[str]) -> None:
         state = self._cloud.state
@@ -96,35 +91,25 @@ class NewHost(fixtures.Fixture):
             neutron.delete('/v2.0/agents/%s' % agent['id'])
 
 
-@contextlib.contextmanager
-def users(boot: abc.Callable[[], dict[str, Any]]
-          ) -> abc.Iterator[list[dict[str, Any]]]:
-    """Let users create one server after the other; yields the servers."""
-    servers: list[dict[str, Any]] = []
-    stopped = threading.Event()
-
-    def create() -> None:
-        while not stopped.is_set():
-            servers.append(boot())
-
-    with futures.ThreadPoolExecutor(1) as pool:
-        creating = pool.submit(create)
-        try:
-            yield servers
-        finally:
-            stopped.set()
-        # Raises what it raised.
-        creating.result()
-
-
 class TestWaiting(base.TestCase):
 
-    def setUp(self):
-        super().setUp()
-        self.zone = furnish.zone(self.scene)
-        # Removed after the servers.
-        self.host = self.useFixture(NewHost(self.scene))
-        self.append_options({'conductor': 'nova.conf'}, DISABLED)
+    @contextlib.contextmanager
+    def users(self):
+        """Let users create one server after the other; yields the servers."""
+        servers, stopped = [], threading.Event()
+
+        def create():
+            while not stopped.is_set():
+                servers.append(self.boot())
+
+        with futures.ThreadPoolExecutor(1) as pool:
+            creating = pool.submit(create)
+            try:
+                yield servers
+            finally:
+                stopped.set()
+            # Raises what it raised.
+            creating.result()
 
     def test_no_server_before_the_zone(self):
         """No server is on the host before placement has it in its zone.
@@ -132,32 +117,34 @@ class TestWaiting(base.TestCase):
         Placement is unavailable when the host is added, so that the agent has
         to catch up.
         """
-        with users(self.boot) as servers, \
-                futures.ThreadPoolExecutor(1) as pool:
-            self.host.start()
-            [service] = self.host.services()
+        zone = furnish.zone(self.scene)
+        # Removed after the servers.
+        host = self.useFixture(NewHost(self.scene))
+        self.append_options({'conductor': 'nova.conf'}, DISABLED)
+        with self.users() as servers, futures.ThreadPoolExecutor(1) as pool:
+            host.start()
+            [service] = host.services()
             self.assertEqual('disabled', service['status'])
             # One for each other node, and one that would be the new host's.
             count = len(servers) + len(self.cloud.nodes())
             self.scene.wait_until(lambda: len(servers) >= count,
                                   'users have created %s servers' % count)
-            self.assertEqual([], self.host.servers())
+            self.assertEqual([], host.servers())
 
             self.cloud.stop('placement')
             self.addCleanup(self.cloud.start, 'placement')
-            self.add_host(self.zone, self.host.name)
+            self.add_host(zone, host.name)
             waiting = pool.submit(
                 self.cloud.run, 'openstack', 'aggregate', 'mirror', 'wait',
-                self.host.name, '--timeout', str(base.PATIENCE))
+                host.name, '--timeout', str(base.PATIENCE))
             self.cloud.start('placement')
             status, out, err = waiting.result()
             self.assertEqual(0, status, out + err)
-            self.assertEqual({self.host.name}, self.placement_has(self.zone))
-            self.assertEqual([], self.host.servers())
+            self.assertEqual({host.name}, self.placement_has(zone))
+            self.assertEqual([], host.servers())
 
             self.run_client('openstack', 'aggregate', 'mirror', 'wait',
-                            '--enable', self.host.name)
-            self.scene.wait_until(
-                self.host.servers, 'a server is on the new host')
-        server = self.boot(zone=self.zone)
-        self.assertEqual(self.host.name, server[base.HOST], server)
+                            '--enable', host.name)
+            self.scene.wait_until(host.servers, 'a server is on the new host')
+        server = self.boot(zone=zone)
+        self.assertEqual(host.name, server[base.HOST], server)

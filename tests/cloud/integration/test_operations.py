@@ -29,7 +29,9 @@ OPENSTACK = {
     'disable': 'openstack compute service set --disable '
                '--disable-reason test {host} nova-compute',
     'enable': 'openstack compute service set --enable {host} nova-compute'}
-NOVA = {'list': 'nova aggregate-list',
+# The nova client no longer has the others.
+NOVA = {**OPENSTACK,
+        'list': 'nova aggregate-list',
         'create': 'nova aggregate-create {name} {zone}',
         'show': 'nova aggregate-show {name}',
         'rename': 'nova aggregate-update --name {new} {name}',
@@ -40,27 +42,16 @@ NOVA = {'list': 'nova aggregate-list',
         'remove': 'nova aggregate-remove-host {name} {host}',
         'delete': 'nova aggregate-delete {name}',
         'images': 'nova aggregate-cache-images {name} {image}'}
-NODES = {'compute-1': {'compute-1'}, 'compute-3': {'compute-3'},
+NODES = {'compute-1': {'compute-1'},
          'ironic-1': {'ironic-1-node-1', 'ironic-1-node-2',
                       'ironic-1-node-3'}}
 
 
-class OperationsTest(base.TestCase):
+class TestLife(testscenarios.WithScenarios, base.TestCase):
 
     without_agents = True
-    commands = OPENSTACK
-    controller = 1
-
-    def setUp(self):
-        super().setUp()
-        forked = self.cloud.forked
-        self.cloud = cloud.Cloud(self.cloud.state, self.controller)
-        self.cloud.forked = forked
-        self.names = {'name': 'first-%s' % uuid.uuid4().hex[:8],
-                      'new': 'second-%s' % uuid.uuid4().hex[:8],
-                      'zone': 'zone-a'}
-        for name in ('name', 'new'):
-            self.addCleanup(self.cloud.delete_aggregates, self.names[name])
+    scenarios = [('openstack', {'commands': OPENSTACK, 'controller': 2}),
+                 ('nova', {'commands': NOVA, 'controller': 1})]
 
     def do(self, operation, **names):
         """Run a command, compare, and return its output."""
@@ -69,25 +60,35 @@ class OperationsTest(base.TestCase):
         self.assert_equal()
         return output
 
-    def members(self):
-        """Return the aggregate's hosts in nova; check placement's."""
-        hosts = self.cloud.aggregates()[self.names['name']]['hosts']
+    def assert_members(self, *hosts):
+        """Check the aggregate's hosts in nova, and placement's."""
+        name = self.names['name']
+        self.assertEqual({*hosts}, {*self.cloud.aggregates()[name]['hosts']})
         nodes = set().union(*(NODES[host] for host in hosts))
-        self.assertEqual(nodes, self.placement_has(self.names['name']))
-        return set(hosts)
-
-
-class TestLife(testscenarios.WithScenarios, OperationsTest):
-
-    scenarios = [('openstack', {'commands': OPENSTACK, 'controller': 2}),
-                 ('nova', {'commands': NOVA, 'controller': 1})]
+        self.assertEqual(nodes, self.placement_has(name))
 
     def test_life_of_an_aggregate(self):
-        """Placement is in sync after each step from creation to deletion."""
+        """Placement is in sync after each step from creation to deletion.
+
+        A disabled host stays in its aggregate.
+        """
+        forked = self.cloud.forked
+        self.cloud = cloud.Cloud(self.cloud.state, self.controller)
+        self.cloud.forked = forked
+        prefix = uuid.uuid4().hex[:8]
+        self.names = {'name': prefix + '-first', 'new': prefix + '-second',
+                      'zone': 'zone-a'}
+        self.addCleanup(self.cloud.delete_aggregates, prefix)
         self.do('create')
         self.assertIn(self.names['name'], self.do('list'))
         self.do('add', host='ironic-1')
-        self.assertEqual({'ironic-1'}, self.members())
+        self.assert_members('ironic-1')
+        self.addCleanup(self.do, 'enable', host='ironic-1')
+        for operation, check in (('disable', self.assertIn),
+                                 ('enable', self.assertNotIn)):
+            self.do(operation, host='ironic-1')
+            check('disabled', self.do('services', host='ironic-1'))
+            self.assert_members('ironic-1')
         self.do('rename')
         self.names['name'] = self.names['new']
         self.do('tag')
@@ -95,31 +96,16 @@ class TestLife(testscenarios.WithScenarios, OperationsTest):
         self.do('zone', zone='zone-b')
         self.do('untag')
         self.do('add', host='compute-1')
-        self.assertEqual({'ironic-1', 'compute-1'}, self.members())
+        self.assert_members('ironic-1', 'compute-1')
         shown = self.do('show')
         self.assertIn('zone-b', shown)
         self.assertIn('compute-1', shown)
         self.do('remove', host='ironic-1')
-        self.assertEqual({'compute-1'}, self.members())
+        self.assert_members('compute-1')
         self.do('remove', host='compute-1')
-        self.assertEqual(set(), self.members())
+        self.assert_members()
         self.do('delete')
         self.assertNotIn(self.names['name'], self.do('list'))
-
-
-class TestOperations(OperationsTest):
-
-    def test_disabled_host(self):
-        """A disabled host stays in its aggregate."""
-        self.do('create')
-        self.do('add', host='ironic-1')
-        self.addCleanup(self.do, 'enable', host='ironic-1')
-        self.do('disable', host='ironic-1')
-        self.assertIn('disabled', self.do('services', host='ironic-1'))
-        self.assertEqual({'ironic-1'}, self.members())
-        self.do('enable', host='ironic-1')
-        self.assertNotIn('disabled', self.do('services', host='ironic-1'))
-        self.assertEqual({'ironic-1'}, self.members())
 
 
 class TestNames(base.TestCase):

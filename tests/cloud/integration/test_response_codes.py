@@ -3,11 +3,13 @@
 
 import contextlib
 import http.server
+import json
 import threading
+import uuid
 
-from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 
+from tests.cloud import access
 from tests.cloud.integration import aggregate_calls
 from tests.cloud.integration import base
 from tests.cloud.integration import pages
@@ -25,9 +27,11 @@ UNWELL = {'refuses': 0, '401': 401, '503': 503}
 PLACEMENT = (WELL, *UNWELL)
 STATUSES = [how for how, status in UNWELL.items() if status]
 ALWAYS = ', always'
+PREFIX = 'answers-'
+# Marks an answer that contradicts what nova has done.
+BUT_DONE = '*'
 
 WITH_NODE = (aggregate_calls.GOING, aggregate_calls.GOING_FREE)
-MADE = (*aggregate_calls.WITHOUT_NODE, *WITH_NODE)
 ADDS_FIRST = (
     'Nova adds the host before it calls placement, and then reports a '
     'failure to the user. A second attempt returns 409, and the host is '
@@ -81,8 +85,7 @@ class TestResponseCodes(base.TestCase):
         self.stop_agents()
         self._furnish()
         nova, package = self._measure()
-        for call in aggregate_calls.CALLS:
-            key = call.operation, call.situation
+        for key in nova:
             of_nova = STATUSES if key in OF_NOVA else ()
             for how in PLACEMENT:
                 expected = nova[key][how] if how in of_nova else (
@@ -99,14 +102,12 @@ class TestResponseCodes(base.TestCase):
             'Where the answers differ',
             ('Operation', 'Situation', 'Nova alone', 'With it', 'Why'),
             (12, 18, 18, 12, 40), rows)))
-        columns = zip(nova, nova.values(), package.values())
-        rows = [(*key, *without.values(), *with_it.values())
-                for key, without, with_it in columns]
+        rows = [(*key, *nova[key].values(), *package[key].values())
+                for key in nova]
         header = ('Operation', 'Situation', *PLACEMENT,
                   *('with: %s' % each for each in PLACEMENT))
-        widths = (12, 30, *[9] * 8)
         everything = pages.figures('All answers, by what placement does',
-                                   header, widths, rows)
+                                   header, (12, 30, *[9] * 8), rows)
         self.assertEqual('', pages.difference('all-response-codes',
                                               everything))
 
@@ -116,33 +117,27 @@ class TestResponseCodes(base.TestCase):
             self.scene, aggregate_calls.ZONED, name=aggregate_calls.ZONE,
             availability_zone=aggregate_calls.ZONE)
         self.zone = self.cloud.aggregates()[zone]['id']
+        self.image = servers.image_of(self.scene)
         self.boot(zone=zone)
         self.boot(zone='nova:%s' % aggregate_calls.BUSY)
-        self.addCleanup(self.cloud.delete_aggregates, aggregate_calls.PREFIX)
+        self.addCleanup(self.cloud.delete_aggregates, PREFIX)
         # Before the aggregates: nova removes no host without a compute node.
         self.addCleanup(self._forget_services)
         self._service(aggregate_calls.BARE)
-        self.scene.wait_until(
-            self._has_asked(self.cloud.process('nova-api-1')),
-            'each process of nova-api has asked placement')
+        log = processes.NewLines(self.cloud.process('nova-api-1').log)
 
-    def _has_asked(self, process):
-        """Return a check that makes all nova-api processes use placement.
-
-        A process of nova creates its placement client on first use, which
-        fails while placement refuses connections.
-        """
-        log = processes.NewLines(process.log)
-
-        def ask():
+        def asked():
+            # A process of nova creates its placement client on first use,
+            # which fails while placement refuses connections.
             service = self._service(aggregate_calls.GOING_FREE)
             self.cloud.nova().delete('/os-services/%s' % service)
-            asked = {line.split()[2] for line in log.read().splitlines()
+            found = {line.split()[2] for line in log.read().splitlines()
                      if '"DELETE /v2.1/os-services/' in line
                      and ' status: 204 ' in line}
-            return len(asked) == services.WORKERS
+            return len(found) == services.WORKERS
 
-        return ask
+        self.scene.wait_until(
+            asked, 'each process of nova-api has asked placement')
 
     def _service(self, host):
         """Return the UUID of a host's nova-compute; create it if necessary."""
@@ -160,7 +155,7 @@ class TestResponseCodes(base.TestCase):
         return service['id']
 
     def _forget_services(self):
-        for host in MADE:
+        for host in (*aggregate_calls.WITHOUT_NODE, *WITH_NODE):
             for database, table in (('nova', 'services'),
                                     ('nova', 'compute_nodes'),
                                     ('nova_api', 'aggregate_hosts'),
@@ -176,25 +171,54 @@ class TestResponseCodes(base.TestCase):
 
     def _measure(self):
         """Return the answers without and with this package, by call."""
-        answers = tuple({(call.operation, call.situation): {}
-                         for call in aggregate_calls.CALLS} for _ in range(2))
-        member = furnish.account(self.scene, 'member')
+        name = furnish.account(self.scene, 'member')
+        member = self.cloud.new_session(name, name)
+        answers = {}, {}
         with stock.StockNova(self.cloud) as nova:
             self.assertFalse(nova.has_package())
-            callers = [self._caller(self.cloud.nova(url), member)
-                       for url in (nova.url, '')]
             for how in PLACEMENT:
-                with self._unwell(how) if how != WELL else (
-                        contextlib.nullcontext()):
-                    for caller, column in zip(callers, answers):
+                with self._unwell(how):
+                    for url, column in zip((nova.url, ''), answers):
                         for call in aggregate_calls.CALLS:
-                            column[call.operation, call.situation][how] = (
-                                caller.answer(call))
+                            key = call.operation, call.situation
+                            column.setdefault(key, {})[how] = self._answer(
+                                call, self.cloud.nova(url), member.auth)
         return answers
+
+    def _answer(self, call, nova, member):
+        """Send a call; return its status, flagged if it contradicts nova.
+
+        Another nova-api prepares aggregates even while placement fails.
+        """
+        helper, number = self.cloud.nova(), self.zone
+        service = self._service(call.service) if call.service else ''
+        if call.hosts is not None:
+            number = access.create(helper, '/os-aggregates', aggregate={
+                'name': _name(), 'availability_zone': call.zone})['id']
+        for host in call.hosts or ():
+            # Nova also adds a host without a compute node, but answers 404.
+            helper.post('/os-aggregates/%s/action' % number,
+                        json={'add_host': {'host': host}},
+                        raise_exc=host not in aggregate_calls.WITHOUT_NODE)
+        body = json.dumps(call.body).replace('IMAGE', self.image)
+        status = nova.request(
+            call.path.format(id=number, service=service), call.method,
+            json=json.loads(body.replace('NAME', _name())), raise_exc=False,
+            auth=member if call.user == aggregate_calls.MEMBER else None,
+            authenticated=call.user != aggregate_calls.NOBODY).status_code
+        if not call.changes:
+            return str(status)
+        shown = helper.get('/os-aggregates/%s' % number).json()
+        is_member = call.changes in shown['aggregate']['hosts']
+        done = is_member != (call.changes in call.hosts)
+        return str(status) + BUT_DONE * (done != (status < 400))
 
     @contextlib.contextmanager
     def _unwell(self, how):
         """Stop placement; a stand-in answers on its port, if any does."""
+        if how == WELL:
+            yield
+            return
         placement = self.cloud.process('placement')
         try:
             placement.kill()
@@ -212,15 +236,9 @@ class TestResponseCodes(base.TestCase):
         finally:
             self.cloud.start('placement')
 
-    def _caller(self, admin, name):
-        """Return a sender of calls to a nova-api."""
-        member = adapter.Adapter(
-            self.cloud.new_session(name, name), service_type='compute',
-            endpoint_override=admin.endpoint_override,
-            default_microversion=admin.default_microversion)
-        return aggregate_calls.Caller(
-            {'': admin, aggregate_calls.MEMBER: member}, self.cloud.nova(),
-            self.zone, servers.image_of(self.scene), self._service)
+
+def _name():
+    return PREFIX + uuid.uuid4().hex[:8]
 
 
 def _described(answers):

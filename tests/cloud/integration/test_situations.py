@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A selection from the table of situations, played on the cloud."""
+"""Explanations on the cloud: of situations, and of images in glance."""
 
 from tests.cloud.integration import base
 from tests.cloud.integration import tool
+from tests.cloud.situations import furnish
+from tests.cloud.situations import scene
+from tests.cloud.situations import servers
 
 # Of each kind; none of them restarts nova-scheduler.
 SELECTED = ('no-vcpu', 'trait', 'group-trait', 'disabled', 'not-in-zone',
@@ -21,3 +24,29 @@ class TestSituations(base.TestCase):
             *selected))
         self.assertIn('%d situations, %d as expected, 0 failed' % (
             len(SELECTED), len(SELECTED)), printed)
+
+
+class TestImages(base.TestCase):
+
+    def explain(self, possible, *argv):
+        """Check whether a host is left, and what excludes it if none is."""
+        status, out, err = self.scene.run(
+            [scene.MANAGE, 'scheduling', 'explain', *argv])
+        self.assertNotIn('Traceback', err)
+        self.assertEqual((int(not possible), not possible), (
+            status, 'unable to run the image' in out), out + err)
+
+    def test_new_and_rebuilt_server(self):
+        """Nova rebuilds a server with an image that its host can run."""
+        self.explain(True, '--flavor', 'tiny', '--image', servers.IMAGE)
+        server = servers.boot(self.scene, 'tiny')
+        # Nova's fake driver runs x86_64.
+        for image, possible in (
+                (furnish.image(self.scene), True),
+                (furnish.image(self.scene, hw_architecture='aarch64'), False)):
+            self.explain(possible, '--flavor', 'tiny', '--image', image)
+            rebuild = servers.Move(
+                self.scene, server, 'rebuild', '--image', image,
+                action={'rebuild': {'imageRef': image}})
+            self.explain(possible, *rebuild.arguments())
+            self.assertEqual(possible, bool(rebuild.make().hosts))
