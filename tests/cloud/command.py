@@ -19,7 +19,6 @@ from tests.cloud import output
 from tests.cloud import processes
 from tests.cloud import servers
 from tests.cloud.situations import command as situations_command
-from tests.cloud.situations import random_fillings
 from tests.cloud import statefile
 from tests import databases
 
@@ -148,7 +147,6 @@ def main() -> int:
     """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
                 'situations': on_cloud(situations_command.main),
-                'fillings': on_cloud(random_fillings.main),
                 'faults': faults}
     chosen = options.cloud(sys.argv[1:])
     try:

@@ -100,16 +100,6 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
     situations.add_argument(
         '--write', action='store_true',
         help='replace the rows of these situations in the documentation')
-    fillings = _add(
-        commands, 'fillings', 'fill eight hosts with random servers, empty '
-        'one and create servers until none fits, and compare both with what '
-        'was predicted', 'nova did what was predicted',
-        'The cloud needs nine hosts: up --hosts 9')
-    fillings.add_argument(
-        '--count', type=int, default=20, metavar='N',
-        help='number of fillings (default: 20)')
-    fillings.add_argument('--seed', default='0', metavar='TEXT',
-                          help='seed of the random choices (default: 0)')
     faults = _add_faults(commands)
     chosen = parser.parse_args(arguments)
     # Whether it starts a cloud.
