@@ -65,7 +65,7 @@ def aggregate(at: scene.Scene, *hosts: str, name: str = '', **metadata: str
             'availability_zone', None)}})
     at.later(at.cloud.delete_aggregates, name)
     if metadata:
-        _act(at, name, {'set_metadata': {'metadata': metadata}})
+        _act(at, name, 'set_metadata', metadata=metadata)
     for host in hosts:
         add_host(at, name, host)
     return name
@@ -73,12 +73,12 @@ def aggregate(at: scene.Scene, *hosts: str, name: str = '', **metadata: str
 
 def add_host(at: scene.Scene, name: str, host: str) -> None:
     """Add a host to an aggregate."""
-    _act(at, name, {'add_host': {'host': host}})
+    _act(at, name, 'add_host', host=host)
 
 
 def remove_host(at: scene.Scene, name: str, host: str) -> None:
     """Remove a host from an aggregate."""
-    _act(at, name, {'remove_host': {'host': host}})
+    _act(at, name, 'remove_host', host=host)
 
 
 def uuid(at: scene.Scene, name: str) -> str:
@@ -95,8 +95,8 @@ def group(at: scene.Scene, policy: str, **rules: int) -> str:
     return made
 
 
-def account(at: scene.Scene, *roles: str) -> str:
-    """Create a user with roles in a new project; return the name of both."""
+def account(at: scene.Scene, role: str) -> str:
+    """Create a user with a role in a new project; return the name of both."""
     identity, name = at.cloud.rest('identity'), at.name('account')
     project = access.create(identity, '/projects', project={
         'name': name, 'domain_id': 'default'})['id']
@@ -105,21 +105,20 @@ def account(at: scene.Scene, *roles: str) -> str:
         'name': name, 'domain_id': 'default',
         'password': at.cloud.config.password})['id']
     at.later(identity.delete, '/users/%s' % user)
-    for each in roles:
-        [role] = identity.get('/roles?name=%s' % each).json()['roles']
-        identity.put('/projects/%s/users/%s/roles/%s' % (
-            project, user, role['id']))
+    [found] = identity.get('/roles?name=%s' % role).json()['roles']
+    identity.put('/projects/%s/users/%s/roles/%s' % (
+        project, user, found['id']))
     return name
 
 
-def user(at: scene.Scene, *roles: str) -> adapter.Adapter:
+def user(at: scene.Scene) -> adapter.Adapter:
     """Create a user of a new project; return its adapter for nova-api."""
-    name = account(at, 'member', *roles)
+    name = account(at, 'member')
     return adapter.Adapter(
         at.cloud.new_session(name, name), service_type='compute',
         endpoint_override=at.nova.get_endpoint(), default_microversion='2.96')
 
 
-def _act(at: scene.Scene, name: str, action: abc.Mapping[str, object]) -> None:
+def _act(at: scene.Scene, name: str, action: str, **values: object) -> None:
     number = at.cloud.aggregates()[name]['id']
-    at.nova.post('/os-aggregates/%s/action' % number, json=dict(action))
+    at.nova.post('/os-aggregates/%s/action' % number, json={action: values})

@@ -9,7 +9,6 @@ import uuid
 from keystoneauth1 import exceptions
 import sqlalchemy as sa
 
-from tests.cloud import cloud
 from tests.cloud.faults import wires
 from tests.cloud.situations import scene
 from tests.cloud import sql
@@ -37,12 +36,10 @@ def force_down(at: scene.Scene, host: str) -> None:
 
 def kill(at: scene.Scene, host: str) -> None:
     """Kill nova-compute of a host until the end; return when it is down."""
-    def is_down() -> bool:
-        return bool(_service(at, host)['state'] == 'down')
-
     at.later(start, at, host)
     at.cloud.process(host).kill()
-    at.wait_until(is_down, 'nova considers %s to be down' % host)
+    at.wait_until(lambda: _service(at, host)['state'] == 'down',
+                  'nova considers %s to be down' % host)
 
 
 def start(at: scene.Scene, host: str) -> None:
@@ -51,7 +48,7 @@ def start(at: scene.Scene, host: str) -> None:
         return
     before = _service(at, host)['updated_at']
     at.cloud.start(host)
-    at.wait_until(lambda: _reported(at, host, before), '%s is up' % host)
+    _wait_reported(at, host, before)
 
 
 def restart(at: scene.Scene, host: str) -> None:
@@ -62,31 +59,10 @@ def restart(at: scene.Scene, host: str) -> None:
 
 def configure(at: scene.Scene, host: str, options: str) -> None:
     """Restart nova-compute on a host with further options, or with none."""
-    write_options(at.cloud, host, options)
-    restart(at, host)
-
-
-def write_options(running: cloud.Cloud, host: str, options: str) -> None:
-    """Replace the further options of nova-compute on a host."""
-    path = pathlib.Path(running.config.path('%s.conf' % host))
+    path = pathlib.Path(at.cloud.config.path('%s.conf' % host))
     plain = path.read_text().partition(_FURTHER)[0]
     path.write_text(plain + _FURTHER + options if options else plain)
-
-
-def raise_up(at: scene.Scene, host: str) -> None:
-    """Start nova-compute of an evacuated host, and undo ``force_down``."""
-    def accepted() -> bool:
-        # Nova refuses until the evacuated servers are removed.
-        try:
-            _put(at, host, {'forced_down': False})
-        except exceptions.BadRequest:
-            return False
-        return True
-
-    at.cloud.start(host)
-    at.wait_until(accepted, '%s may be up' % host)
-    before = _service(at, host)['updated_at']
-    at.wait_until(lambda: _reported(at, host, before), '%s is up' % host)
+    restart(at, host)
 
 
 def capacity(at: scene.Scene, host: str, resource: str, amount: int) -> None:
@@ -131,11 +107,6 @@ def traits(at: scene.Scene, provider: str) -> list[str]:
     return list(answer.json()['traits'])
 
 
-def drop_trait(at: scene.Scene, host: str, name: str) -> None:
-    """Remove a trait from a host's provider."""
-    change_traits(at, provider(at, host), set(), {name})
-
-
 def change_traits(at: scene.Scene, provider: str, add: set[str],
                   remove: set[str]) -> None:
     """Change the traits of a provider."""
@@ -150,12 +121,6 @@ def provider(at: scene.Scene, host: str) -> str:
     """Return the UUID of the provider of a host with a single node."""
     [found] = [node.uuid for node in at.cloud.nodes() if node.host == host]
     return found
-
-
-def consumers(at: scene.Scene, uuid: str) -> set[str]:
-    """Return the UUIDs of what has allocations of a provider."""
-    answer = at.placement.get('/resource_providers/%s/allocations' % uuid)
-    return set(answer.json()['allocations'])
 
 
 def child(at: scene.Scene, host: str, resource: str, total: int) -> str:
@@ -192,7 +157,20 @@ def wait_member(at: scene.Scene, provider: str, aggregate: str) -> None:
 
 def lose(at: scene.Scene, host: str) -> None:
     """Kill nova-compute for evacuations; start it when all has ended."""
-    at.later(raise_up, at, host)
+    def accepted() -> bool:
+        # Nova refuses until the evacuated servers are removed.
+        try:
+            _put(at, host, {'forced_down': False})
+        except exceptions.BadRequest:
+            return False
+        return True
+
+    def restore() -> None:
+        at.cloud.start(host)
+        at.wait_until(accepted, '%s may be up' % host)
+        _wait_reported(at, host, _service(at, host)['updated_at'])
+
+    at.later(restore)
     at.cloud.process(host).kill()
     _put(at, host, {'forced_down': True})
 
@@ -230,6 +208,9 @@ def _put(at: scene.Scene, host: str, values: abc.Mapping[str, Any]) -> None:
                 json=dict(values))
 
 
-def _reported(at: scene.Scene, host: str, before: str) -> bool:
-    service = _service(at, host)
-    return service['state'] == 'up' and service['updated_at'] != before
+def _wait_reported(at: scene.Scene, host: str, before: str) -> None:
+    def reported() -> bool:
+        service = _service(at, host)
+        return service['state'] == 'up' and service['updated_at'] != before
+
+    at.wait_until(reported, '%s is up' % host)

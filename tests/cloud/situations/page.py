@@ -32,18 +32,15 @@ _RANDOM = (
     (re.compile(r'for \d+ s\b'), lambda found: 'for N s'))
 
 
-def _about() -> dict[str, str]:
-    """Return what identifies a run that ends now."""
-    commit = subprocess.run(
-        ['git', 'rev-parse', '--short', 'HEAD'], cwd=environment.TOP,
-        capture_output=True, text=True, check=True).stdout.strip()
-    return dict(zip(RUN, (time.strftime('%Y-%m-%d'), commit)))
-
-
 def update(results: abc.Sequence[run.Result], names: abc.Sequence[str]
            ) -> None:
     """Replace the rows of a run, and drop those that were not as expected."""
-    rows, about = _read(), _about()
+    commit = subprocess.run(
+        ['git', 'rev-parse', '--short', 'HEAD'], cwd=environment.TOP,
+        capture_output=True, text=True, check=True).stdout.strip()
+    about = dict(zip(RUN, (time.strftime('%Y-%m-%d'), commit)))
+    with open(FIGURES, newline='') as lines:
+        rows = {row['name']: row for row in csv.DictReader(lines)}
     for one in results:
         rows.pop(one.situation.name, None)
         if not one.problems:
@@ -56,24 +53,19 @@ def update(results: abc.Sequence[run.Result], names: abc.Sequence[str]
     cells = [(row['title'], row['reported'], row['explained'], row['done'])
              for row in kept]
     text = pages.texts('Situations', HEADER, (24, 18, 32, 26), cells)
-    (FOLDER / 'situations.inc').write_text('%s\n%s' % (_versions(), text))
-
-
-def _read() -> dict[str, dict[str, str]]:
-    with open(FIGURES, newline='') as lines:
-        return {row['name']: row for row in csv.DictReader(lines)}
+    versions = ['%s %s' % (name, importlib.metadata.version(name))
+                for name in PACKAGES]
+    (FOLDER / 'situations.inc').write_text('With Python %s, %s:\n\n%s' % (
+        platform.python_version(), ', '.join(versions), text))
 
 
 def _row(result: run.Result) -> dict[str, str]:
-    done = '; '.join(map(_shown, result.done))
+    done = [('``%s``' if scene.is_command(each) else '%s') % _plain(each)
+            for each in result.done]
     return dict(zip(COLUMNS, (
         result.situation.name, result.situation.title, _plain(result.got),
-        _plain(result.summary), _plain(result.reason), done, result.after)))
-
-
-def _shown(done: str) -> str:
-    text = _plain(done)
-    return '``%s``' % text if scene.is_command(done) else text
+        _plain(result.summary), _plain(result.reason), '; '.join(done),
+        result.after)))
 
 
 def _plain(text: str) -> str:
@@ -81,10 +73,3 @@ def _plain(text: str) -> str:
     for pattern, name in _RANDOM:
         text = pattern.sub(name, text)
     return re.sub(r'([*`|_]+)(?=\s|$)', r'\\\1', text.strip())
-
-
-def _versions() -> str:
-    versions = ['%s %s' % (name, importlib.metadata.version(name))
-                for name in PACKAGES]
-    return 'With Python %s, %s:\n' % (
-        platform.python_version(), ', '.join(versions))

@@ -63,20 +63,19 @@ class Run:
                     self._cloud.kill(*cloud.AGENTS)
                 result = Result(one)
                 self.results.append(result)
-                self._attempt(result)
+                try:
+                    with contextlib.ExitStack() as stack:
+                        at = scene.Scene(
+                            self._cloud, self._schedulers, stack.callback)
+                        self._play(at, result, one.play(at))
+                except ERRORS as exc:
+                    text = ' '.join(str(exc).split())
+                    result.problems.append('%s: %s' % (
+                        type(exc).__name__, text))
                 tell(str(result))
         finally:
             self._schedulers.use('')
             self._cloud.start(*cloud.AGENTS)
-
-    def _attempt(self, result: Result) -> None:
-        try:
-            with contextlib.ExitStack() as stack:
-                at = scene.Scene(self._cloud, self._schedulers, stack.callback)
-                self._play(at, result, result.situation.play(at))
-        except ERRORS as exc:
-            text = ' '.join(str(exc).split())
-            result.problems.append('%s: %s' % (type(exc).__name__, text))
 
     def _play(self, at: scene.Scene, result: Result,
               rounds: abc.Iterator[scene.Round]) -> None:

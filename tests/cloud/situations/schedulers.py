@@ -51,7 +51,7 @@ enable_isolated_aggregate_filtering = True
 READY = 'Join ServiceGroup membership for this service scheduler'
 _LOG = '''\
 [DEFAULT]
-default_log_levels = nova.service=DEBUG,nova.scheduler=DEBUG
+default_log_levels = nova.service=DEBUG
 '''
 
 

@@ -46,18 +46,23 @@ class Create:
         self.servers: list[dict[str, Any]] = []
         """The servers in their final status, as nova's API shows them."""
 
-    def make(self) -> scene.Outcome:
-        """Create the servers; delete those of an earlier attempt."""
+    def request(self) -> Any:
+        """Request the servers; delete those of an earlier attempt."""
         if self.id:
             self._delete(self._name)
-        at, building = self._scene, '/servers?all_tenants=1&status=BUILD&name='
-        self._name = at.name('server')
-        self._body['server']['name'] = self._name
+        self._name = self._body['server']['name'] = self._scene.name('server')
         answer = self._nova.post('/servers', json=self._body, raise_exc=False)
+        if answer.ok:
+            self.id = answer.json()['server']['id']
+            self._scene.later(self._delete, self._name)
+        return answer
+
+    def make(self) -> scene.Outcome:
+        """Create the servers, and wait until nova is done with them."""
+        answer = self.request()
         if not answer.ok:
             return _refusal(answer)
-        self.id = answer.json()['server']['id']
-        at.later(self._delete, self._name)
+        at, building = self._scene, '/servers?all_tenants=1&status=BUILD&name='
 
         def settled() -> bool:
             # Nova reads the details, but not this list, from neutron.
@@ -176,18 +181,13 @@ def shelve(at: scene.Scene, server: str) -> None:
     change(at, server, 'shelve', 'SHELVED_OFFLOADED')
 
 
-def confirm(at: scene.Scene, server: str) -> None:
-    """Confirm a migration, and wait until it has ended."""
-    change(at, server, 'confirmResize', 'ACTIVE', 'SHUTOFF')
-
-
-def change(at: scene.Scene, server: str, action: str, *statuses: str) -> None:
-    """Let nova's API act on a server, and wait for one of some statuses."""
+def change(at: scene.Scene, server: str, action: str, status: str) -> None:
+    """Let nova's API act on a server, and wait for a status."""
     at.nova.post('/servers/%s/action' % server, json={action: None})
 
     def changed() -> bool:
         shown = read(at, server)
-        return shown['status'] in statuses and not shown[TASK]
+        return shown['status'] == status and not shown[TASK]
 
     at.wait_until(changed, '%s of %s has ended' % (action, server))
 
@@ -208,7 +208,7 @@ def _refusal(answer: Any) -> scene.Outcome:
 
 def image_of(at: scene.Scene) -> str:
     """Return the ID of the cloud's image."""
-    found = at.cloud.rest('image').get('/v2/images?name=%s' % IMAGE).json()
+    found = at.cloud.rest('image').get('/v2/images?name=' + IMAGE).json()
     return str(found['images'][0]['id'])
 
 

@@ -16,7 +16,6 @@ SOURCE, HOST = 'compute-1', 'compute-2'
 OTHERS = 'compute-3', 'ironic-1'
 FAILED = 'The newest operation of the server, %s, failed at'
 FOUND = 'nova-scheduler finds 6 of 6'
-ANY = '.'
 
 Round, Rounds, Situation = scene.Round, scene.Rounds, scene.Situation
 
@@ -43,11 +42,7 @@ class Waiting(servers.Create):
     """A creation that nobody schedules."""
 
     def make(self) -> scene.Outcome:
-        self._name = self._scene.name('server')
-        self._body['server']['name'] = self._name
-        self.id = self._scene.nova.post(
-            '/servers', json=self._body).json()['server']['id']
-        self._scene.later(self._delete, self._name)
+        self.request()
         return scene.Outcome(frozenset(), 'status BUILD')
 
 
@@ -113,7 +108,7 @@ def full_network(at: scene.Scene) -> Rounds:
     create = servers.Create(
         at, wanted, values={'networks': [{'uuid': network}]},
         explained=['--flavor', wanted, '--network', network])
-    yield Round(create, '', refusal=ANY, summary=FOUND, looked='addresses',
+    yield Round(create, '', refusal='.', summary=FOUND, looked='addresses',
                 action='add an address to the subnet', anywhere=True)
     pool['end'] = '192.0.2.99'
     neutron.put('/v2.0/subnets/%s' % subnet,

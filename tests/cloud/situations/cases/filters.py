@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's host filters, and limits on the number of candidates."""
 
-import json
-
+from tests.cloud.situations.cases import moves
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
@@ -48,11 +47,9 @@ def numa(at: scene.Scene) -> Rounds:
 def pci(at: scene.Scene) -> Rounds:
     """The host has no PCI device: PciPassthroughFilter"""
     zone = furnish.zone(at, HOST)
-    alias = json.dumps(
-        {'name': 'card', 'vendor_id': '15b3', 'product_id': '1018'})
     # The alias has to be configured in the nova-api that is used.
     nova = at.enter(at.cloud.another_nova_api(
-        'nova-api-pci', {'pci': {'alias': alias}}))
+        'nova-api-pci', {'pci': {'alias': moves.ALIAS}}))
     wanted = furnish.creation(
         at, zone, specs={'pci_passthrough:alias': 'card:1'}, nova=nova)
     yield Round(wanted, HOST, 'filter',

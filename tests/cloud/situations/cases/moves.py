@@ -12,17 +12,15 @@ from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
 
 SOURCE, HOST = 'compute-1', 'compute-2'
-ADD = 'openstack aggregate add host'
-ENABLE = 'openstack compute service set --enable'
 LIVE, COLD = 'live-migrate', 'migrate'
 # What nova's fake driver has, see fakes.py.
 _CARD = {'vendor_id': '15b3', 'product_id': '1018'}
-_ALIAS = json.dumps({'name': 'card', 'device_type': 'type-PCI', **_CARD})
+ALIAS = json.dumps({'name': 'card', 'device_type': 'type-PCI', **_CARD})
 _DEVICES = '''\
 [pci]
 alias = %s
 device_spec = %s
-''' % (_ALIAS, json.dumps(_CARD))
+''' % (ALIAS, json.dumps(_CARD))
 
 Round, Rounds, Situation = scene.Round, scene.Rounds, scene.Situation
 
@@ -34,7 +32,7 @@ def _leave(at: scene.Scene, operation: str) -> Rounds:
     if operation == 'evacuate':
         hosts.lose(at, SOURCE)
     yield Round(servers.Move(at, server, operation), HOST, 'aggregate',
-                'not in zone ' + zone, ADD)
+                'not in zone ' + zone, 'openstack aggregate add host')
 
 
 def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
@@ -44,8 +42,8 @@ def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.disable(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    yield Round(move(at, server, LIVE), HOST, 'disabled', 'disabled', ENABLE,
-                note=note)
+    yield Round(move(at, server, LIVE), HOST, 'disabled', 'disabled',
+                'openstack compute service set --enable', note=note)
 
 
 def resize(at: scene.Scene, move: type[servers.Move] = servers.Move,
@@ -111,7 +109,7 @@ def device(at: scene.Scene) -> Rounds:
         at.later(hosts.configure, at, host, '')
         hosts.configure(at, host, _DEVICES)
     nova = at.enter(at.cloud.another_nova_api(
-        'nova-api-devices', {'pci': {'alias': _ALIAS}}))
+        'nova-api-devices', {'pci': {'alias': ALIAS}}))
     zone = furnish.zone(at, SOURCE, HOST)
     wanted = furnish.flavor(at, specs={'pci_passthrough:alias': 'card:1'})
     _boot(at, wanted, zone, HOST, nova=nova)
@@ -181,7 +179,7 @@ def _move_all(at: scene.Scene, booted: abc.Sequence[str], operation: str,
         if outcome.hosts != {HOST}:
             raise scene.Failed('predicted %s, nova %s' % (HOST, outcome))
         if operation == COLD:
-            servers.confirm(at, server)
+            servers.change(at, server, 'confirmResize', 'ACTIVE')
     yield Round(servers.Move(at, last, operation), HOST, kind, reason, step,
                 'delete the server that was moved')
     servers.delete(at, moved[0])

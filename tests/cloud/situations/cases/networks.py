@@ -8,7 +8,6 @@ from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
 
-SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 ADDRESS = 'IPV4_ADDRESS'
 
 Round, Rounds = scene.Round, scene.Rounds
@@ -33,7 +32,7 @@ def full_segment(at: scene.Scene) -> Rounds:
     network = at.enter(routed.RoutedNetwork(at, (30, 30)))
     wanted = furnish.consuming(at, ADDRESS)
     for each in network.segments:
-        hosts.change_traits(at, each.id, {SHARING}, set())
+        hosts.change_traits(at, each.id, {'MISC_SHARES_VIA_AGGREGATE'}, set())
     values = {'networks': [{'uuid': network.id}]}
     # Each of the segments has two addresses.
     others = [servers.boot(at, wanted, values=values) for _server in range(4)]

@@ -10,7 +10,6 @@ HOST = 'compute-1'
 TRAIT = 'openstack resource provider trait set'
 GROUP = 'inventory list'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
-RESTART = 'restart nova-compute on the host'
 
 Round, Rounds, Situation = scene.Round, scene.Rounds, scene.Situation
 
@@ -65,8 +64,9 @@ def trait(at: scene.Scene) -> Rounds:
     name = hosts.custom_trait(at)
     yield Round(furnish.requiring(at, name), HOST, 'trait',
                 'without trait ' + name, TRAIT, 'set the trait')
-    _set_trait(at, hosts.provider(at, HOST), name)
-    at.later(hosts.drop_trait, at, HOST, name)
+    provider = hosts.provider(at, HOST)
+    _set_trait(at, provider, name)
+    at.later(hosts.change_traits, at, provider, set(), {name})
 
 
 def forbidden_trait(at: scene.Scene) -> Rounds:
@@ -75,7 +75,7 @@ def forbidden_trait(at: scene.Scene) -> Rounds:
     wanted = furnish.creation(at, zone, specs={'trait:' + name: 'forbidden'})
     yield Round(wanted, HOST, 'trait', 'with the forbidden trait ' + name,
                 'remove the trait if it is wrong', 'remove the trait')
-    hosts.drop_trait(at, HOST, name)
+    hosts.change_traits(at, hosts.provider(at, HOST), set(), {name})
 
 
 def group_trait(at: scene.Scene) -> Rounds:
@@ -149,8 +149,8 @@ def left_over(at: scene.Scene) -> Rounds:
     zone, provider = furnish.zone(at, HOST), hosts.provider(at, HOST)
     hosts.add_trait(at, HOST, DISABLED)
     yield Round(furnish.creation(at, zone), HOST, 'trait',
-                'disabled in placement but not in nova', RESTART,
-                'restart nova-compute')
+                'disabled in placement but not in nova',
+                'restart nova-compute on the host', 'restart nova-compute')
     hosts.restart(at, HOST)
     at.wait_until(lambda: DISABLED not in hosts.traits(at, provider),
                   'nova-compute has removed the trait')
