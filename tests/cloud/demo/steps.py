@@ -21,7 +21,6 @@ from tests.cloud import observer
 from tests.cloud import processes
 from tests import patience
 
-OURS = 'nova-aggregate-mirror-manage'
 NO_HOST = 'no host'
 
 
@@ -104,14 +103,15 @@ class Scene:
 
     def associations(self, nodes: abc.Iterable[str]) -> str:
         """Return the aggregates that placement has nodes in."""
-        aggregates: set[str] = set()
-        for name in nodes:
-            aggregates |= self.observer.associations(self.nodes[name])
-        return ', '.join(sorted(aggregates)) or 'none'
+        found = [self.observer.associations(self.nodes[name])
+                 for name in nodes]
+        names = frozenset().union(*found)
+        return ', '.join(sorted(names)) or 'none'
 
-    def recovered(self, *nodes: str, expected: str, harm: str) -> Outcome:
+    def recovered(self, *nodes: str, expected: str, harm: str,
+                  evidence: abc.Sequence[str] = ()) -> Outcome:
         """Wait for the agent's repair, if there is an agent."""
-        lines = []
+        lines = [*evidence]
         if not self.stock:
             patience.wait(lambda: self.associations(nodes) == expected)
             for line in self.cloud.agent_lines():
@@ -171,14 +171,12 @@ def remove(scene: Scene) -> Outcome:
 def recover(scene: Scene) -> Outcome:
     """placement is back: aggregates of both hosts"""
     remedy = ('nova-manage', 'placement', 'sync_aggregates')
+    evidence = []
     if scene.stock:
         scene.manage(*remedy)
-    outcome = scene.recovered('cmp-2', 'cmp-4', expected='none',
-                              harm='az-a, gold')
-    if scene.stock:
         evidence = ['exit status 0: %s' % ' '.join(remedy)]
-        return dataclasses.replace(outcome, evidence=evidence)
-    return outcome
+    return scene.recovered('cmp-2', 'cmp-4', expected='none',
+                           harm='az-a, gold', evidence=evidence)
 
 
 def zone_again(scene: Scene) -> Outcome:
@@ -235,8 +233,9 @@ def explain(scene: Scene) -> Outcome:
                                       availability_zone='az-a')
     if host != NO_HOST or scene.stock:
         return Outcome('explained', host, NO_HOST, [fault])
-    answer = json.loads(scene.manage(OURS, 'scheduling', 'explain', '--server',
-                                     'gold-3', '-f', 'json', status=1))
+    answer = json.loads(scene.manage(
+        'nova-aggregate-mirror-manage', 'scheduling', 'explain', '--server',
+        'gold-3', '-f', 'json', status=1))
     cause = {one['asked_by']: one['condition'] for one in answer['conditions']
              if one['excluded']}
     evidence = [scene.shortened('%s requires: %s' % asked)

@@ -24,10 +24,13 @@ from tests.cloud import processes
 from tests.cloud import programs
 from tests.cloud import small
 
-HOSTS = ('cmp-1', 'cmp-2', 'cmp-3', 'cmp-4', 'cmp-5')
 PACKAGE = 'nova-aggregate-mirror'
 WIDTH = 79
-Step = abc.Callable[[steps.Scene], steps.Outcome]
+WIDTHS = 44, 12, 12, 6
+VERDICTS = {
+    True: 'Stock nova harms users as told. With this package: ./tools/demo',
+    False: 'Every expectation held. Without this package: ./tools/demo '
+           '--stock'}
 
 
 @contextlib.contextmanager
@@ -39,7 +42,8 @@ def _running() -> abc.Iterator[cloud.Cloud]:
     def server(module: str, port: int, threads: int) -> list[str]:
         if module != 'nova.wsgi.osapi_compute':
             return programs.waitress(module, port, threads)
-        return programs.child('nova_services', str(port), str(others), *HOSTS)
+        hosts = ['cmp-%d' % number for number in range(1, 6)]
+        return programs.child('nova_services', str(port), str(others), *hosts)
 
     with small.running(
             server=server, tell=environment.tell,
@@ -54,18 +58,21 @@ def _running() -> abc.Iterator[cloud.Cloud]:
         yield started
 
 
-def play(scene: steps.Scene, story: abc.Sequence[Step] = steps.STORY) -> int:
+def play(scene: steps.Scene) -> int:
     """Play the story; return the number of steps that did not go as told."""
-    widths = (44, 12, 12, 6)
-    _print_row('', ('Step', 'Expected', 'Observed', 'Result'), widths)
-    _print_row('', ['-' * width for width in widths], widths)
+    _print_row('', 'Step', 'Expected', 'Observed', 'Result')
+    _print_row('', *('-' * width for width in WIDTHS))
     failures = 0
-    for number, step in enumerate(story, start=1):
-        outcome = _outcome(step, scene)
+    for number, step in enumerate(steps.STORY, start=1):
+        try:
+            outcome = step(scene)
+        except (exceptions.ClientException, LookupError,
+                processes.CloudError) as exc:
+            outcome = steps.Outcome('', 'cannot go on', evidence=[str(exc)])
         result = outcome.result(scene.stock)
         failures += result == 'FAIL'
-        _print_row(str(number), (str(step.__doc__), outcome.expected,
-                                 outcome.observed, result), widths)
+        _print_row(number, str(step.__doc__), outcome.expected,
+                   outcome.observed, result)
         for line in outcome.evidence:
             print(textwrap.fill(line, WIDTH, initial_indent='    ',
                                 subsequent_indent='      '))
@@ -73,18 +80,9 @@ def play(scene: steps.Scene, story: abc.Sequence[Step] = steps.STORY) -> int:
     return failures
 
 
-def _print_row(number: str, cells: abc.Sequence[str],
-               widths: abc.Sequence[int]) -> None:
-    row = ['%2s' % number, *map(str.ljust, cells, widths)]
+def _print_row(number: object, *cells: str) -> None:
+    row = ['%2s' % number, *map(str.ljust, cells, WIDTHS)]
     print(' '.join(row).rstrip())
-
-
-def _outcome(step: Step, scene: steps.Scene) -> steps.Outcome:
-    try:
-        return step(scene)
-    except (exceptions.ClientException, LookupError,
-            processes.CloudError) as exc:
-        return steps.Outcome('', 'cannot go on', evidence=[str(exc)])
 
 
 def _check_package(stock: bool) -> None:
@@ -92,22 +90,9 @@ def _check_package(stock: bool) -> None:
     # Only what is installed: the checkout may hold the metadata of a build.
     found = any(importlib.metadata.distributions(
         name=PACKAGE, path=[sysconfig.get_path('purelib')]))
-    if found and stock:
-        raise processes.CloudError(
-            '--stock, but %s is installed in %s' % (PACKAGE, sys.prefix))
-    if not found and not stock:
-        raise processes.CloudError(
-            '%s is not installed in %s' % (PACKAGE, sys.prefix))
-
-
-def _verdict(failures: int, stock: bool) -> str:
-    if failures:
-        return '%d of %d steps did not go as told.' % (
-            failures, len(steps.STORY))
-    if stock:
-        return ('Stock nova harms users as told. With this package: '
-                './tools/demo')
-    return 'Every expectation held. Without this package: ./tools/demo --stock'
+    if found == stock:
+        raise processes.CloudError('%s is %s in %s' % (
+            PACKAGE, 'installed' if found else 'not installed', sys.prefix))
 
 
 def _keep(running: cloud.Cloud, stock: bool) -> None:
@@ -146,7 +131,11 @@ def _demonstrate(chosen: argparse.Namespace) -> int:
         environment.tell('The cloud runs %s this package' % (
             'without' if chosen.stock else 'with'))
         failures = play(steps.Scene(running, chosen.stock, chosen.verbose))
-        print(_verdict(failures, chosen.stock))
+        verdict = VERDICTS[chosen.stock]
+        if failures:
+            verdict = '%d of %d steps did not go as told.' % (
+                failures, len(steps.STORY))
+        print(verdict)
         seconds = time.monotonic() - environment.BEGAN
         print('Took %.0f s. %s stays on disk until ./tools/demo --clean' % (
             seconds, pathlib.Path(sys.prefix).name), flush=True)
