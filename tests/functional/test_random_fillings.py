@@ -17,7 +17,6 @@ CASES = 4
 VCPUS = 10
 # Actions on servers, and the status that follows.
 ACTIONS = {'os-stop': 'SHUTOFF', 'suspend': 'SUSPENDED'}
-MULTIPLIERS = 'ram_weight_multiplier', 'cpu_weight_multiplier'
 
 
 class TestRandom(testscenarios.WithScenarios, test_fillings.FillingTest):
@@ -67,11 +66,15 @@ class TestRandom(testscenarios.WithScenarios, test_fillings.FillingTest):
         self.used[host] += vcpus
         return server['id']
 
+    def hint(self, policy):
+        """Create a server group; return the hint to be in it."""
+        group = self.admin_api.post_server_groups(
+            {'name': policy, 'policy': policy})
+        return {'group': group['id']}
+
     def populate(self):
         """Create servers on all hosts, and change the state of some."""
-        apart, soft = ({'group': self.admin_api.post_server_groups(
-            {'name': policy, 'policy': policy})['id']}
-            for policy in ('anti-affinity', 'soft-anti-affinity'))
+        apart, soft = map(self.hint, ('anti-affinity', 'soft-anti-affinity'))
         # An anti-affinity group has one server on each of these hosts.
         for host in ('h1', *self.some(0.4)):
             self.fill(host, apart)
@@ -89,9 +92,10 @@ class TestRandom(testscenarios.WithScenarios, test_fillings.FillingTest):
     def confine(self):
         """Isolate and weigh some hosts, and leave little room on each."""
         self.aggregate('others', self.some(0.2), filter_tenant_id='other')
+        weigher = self.choice.choice(('ram', 'cpu'))
         self.aggregate('weighed', self.some(0.5), **{
-            self.choice.choice(MULTIPLIERS):
-                self.choice.choice(('-1.0', '3.0'))})
+            weigher + '_weight_multiplier': self.choice.choice(
+                ('-1.0', '3.0'))})
         for host in self.hosts:
             room = self.used[host] + self.choice.randint(1, 5)
             found = self._inventories(host)

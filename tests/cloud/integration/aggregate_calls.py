@@ -20,8 +20,6 @@ GOING, GOING_FREE, GOING_BARE = (
 WITHOUT_NODE = (BARE, GOING_BARE)
 ZONE = 'zone-answers'
 NOBODY, MEMBER = 'nobody', 'member'
-MISSING = 999999
-MISSING_UUID = '00000000-0000-4000-8000-000000000000'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +69,7 @@ _add = functools.partial(_member, 'add host')
 _remove = functools.partial(_member, 'remove host')
 _ALL = '/os-aggregates'
 _ONE = '/os-aggregates/{id}'
-_NONE = '/os-aggregates/%s' % MISSING
+_NONE = '/os-aggregates/999999'
 _IMAGES = {'cache': [{'id': 'IMAGE'}]}
 _NEW = {'aggregate': {'name': 'NAME'}}
 _TAKEN = {'aggregate': {'name': ZONE}}
@@ -148,4 +146,4 @@ CALLS = (
     _delete_service('a host with servers', ZONED),
     _delete_service('not an administrator', GOING, user=MEMBER),
     Call('delete a service', 'no such service', 'DELETE',
-         '/os-services/%s' % MISSING_UUID))
+         '/os-services/00000000-0000-4000-8000-000000000000'))

@@ -59,7 +59,9 @@ class RoutedNetwork(fixtures.Fixture):
                    self._create('network', {'name': NETWORK}))
         # A new network has a segment of its own.
         self.delete()
-        self.addCleanup(self._delete)
+        self.addCleanup(self._wait_until, self.is_gone,
+                        'neutron has removed what it had made')
+        self.addCleanup(self.delete)
         for number, (rack, bits) in enumerate(
                 zip(config.RACKS, self._bits), start=1):
             self._bind(rack, '10.2.%s.0/%s' % (number, bits))
@@ -85,10 +87,6 @@ class RoutedNetwork(fixtures.Fixture):
         members = self.aggregate(segment).get('hosts', ())
         return (segment.hosts == frozenset(members)
                 and bool(self.read(segment, 'inventories').get('inventories')))
-
-    def _delete(self) -> None:
-        self.delete()
-        self._wait_until(self.is_gone, 'neutron has removed what it had made')
 
     def delete(self) -> None:
         """Delete the network's resources in the order neutron requires."""

@@ -19,8 +19,6 @@ from tests.cloud import programs
 
 NAME = 'nova-api-stock'
 PACKAGE = 'nova_aggregate_mirror'
-FIND = ('from importlib import metadata; '
-        'print(*metadata.distributions(name=%r))')
 
 
 class StockNova(fixtures.Fixture):
@@ -57,9 +55,10 @@ class StockNova(fixtures.Fixture):
     def has_package(self) -> bool:
         """Check whether its Python finds this package."""
         look = subprocess.run(
-            [self._python, '-P', '-c', FIND % PACKAGE], check=True, text=True,
-            stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-            env=processes.clean_environment())
+            [self._python, '-P', '-c', 'from importlib import metadata; '
+             'print(*metadata.distributions(name=%r))' % PACKAGE],
+            check=True, text=True, stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, env=processes.clean_environment())
         return bool(look.stdout.strip())
 
     def _create_environment(self) -> None:

@@ -63,7 +63,8 @@ class TestLife(testscenarios.WithScenarios, base.TestCase):
     def assert_members(self, *hosts):
         """Check the aggregate's hosts in nova, and placement's."""
         name = self.names['name']
-        self.assertEqual({*hosts}, {*self.cloud.aggregates()[name]['hosts']})
+        members = self.cloud.aggregates()[name]['hosts']
+        self.assertEqual(sorted(hosts), sorted(members))
         nodes = set().union(*(NODES[host] for host in hosts))
         self.assertEqual(nodes, self.placement_has(name))
 

@@ -27,8 +27,6 @@ project_name = %(name)s
 
 class RightsTest(base.TestCase):
 
-    role = ''
-
     def setUp(self):
         super().setUp()
         self.name = furnish.account(self.scene, self.role)
@@ -42,39 +40,30 @@ class RightsTest(base.TestCase):
             '--config-file', self.cloud.config.path('limited.conf'), *argv)
 
 
-class TestService(testscenarios.WithScenarios, RightsTest):
+class TestService(RightsTest):
     """What runs with nova.conf needs the role ``service``, and no other."""
 
     role = 'service'
-    scenarios = [(name, {'argv': argv, 'statuses': statuses})
-                 for name, argv, statuses in (
-        ('status', (STATUS, 'upgrade', 'check'), (0, 1)),
-        ('sync', (MANAGE, 'placement', 'sync_aggregates', '--prune'), (0,)),
-        ('wait', (MANAGE, 'placement', 'wait', '--host', 'compute-1'), (0,)),
-        ('audit', (MANAGE, 'placement', 'audit_servers'), (0,)),
-        ('report', (MANAGE, 'report', '--html', 'report.html'), (0,)),
-        ('explain', (MANAGE, 'scheduling', 'explain', '--flavor', 'tiny',
-                     '--network', 'public'), (0,)))]
 
-    def test_command(self):
-        """It does everything that it does for an administrator."""
-        name = self.aggregate()
-        self.add_host(name, 'compute-1')
-        argv = list(self.argv)
-        if 'public' in argv:
-            argv[-1] = servers.network_of(self.scene)
-        status, out, err = self.run_limited(*argv)
-        self.assertIn(status, self.statuses, out + err)
-        for word in 'answered 40', 'may not', 'refused':
-            self.assertNotIn(word, out + err)
-
-
-class TestProcesses(RightsTest):
-    """Nova-api and the agent mirror with such an account."""
-
-    role = 'service'
+    def test_commands(self):
+        """They do everything that they do for an administrator."""
+        self.add_host(self.aggregate(), 'compute-1')
+        for argv in (
+                (STATUS, 'upgrade', 'check'),
+                (MANAGE, 'placement', 'sync_aggregates', '--prune'),
+                (MANAGE, 'placement', 'wait', '--host', 'compute-1'),
+                (MANAGE, 'placement', 'audit_servers'),
+                (MANAGE, 'report', '--html', 'report.html'),
+                (MANAGE, 'scheduling', 'explain', '--flavor', 'tiny',
+                 '--network', servers.network_of(self.scene))):
+            status, out, err = self.run_limited(*argv)
+            # The status check may have a warning.
+            self.assertIn(status, (0, int(STATUS in argv)), out + err)
+            for word in 'answered 40', 'may not', 'refused':
+                self.assertNotIn(word, out + err)
 
     def test_call_and_repair(self):
+        """Nova-api and the agent mirror with such an account."""
         # After the account of the configuration is that of nova again.
         self.addCleanup(self.cloud.restart, 'agent-1')
         self.stop_agents()

@@ -12,12 +12,10 @@ from tests.cloud.situations import hosts
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
 
-LOGS = ('neutron', 'neutron-rpc')
 # Neutron logs an error for a cache that is not configured, and RabbitMQ may
 # miss a heartbeat.
 OTHERS = re.compile(r'stevedore\.extension|oslo[._]messaging|amqp')
 SERVERS = 5
-AT_ONCE = 4
 
 
 class RoutedTest(base.TestCase):
@@ -74,7 +72,7 @@ class TestAggregates(RoutedTest):
         super().read_cloud(directory)
         # Before neutron creates the segments.
         self.logs = [processes.NewLines(self.cloud.process(name).log)
-                     for name in LOGS]
+                     for name in ('neutron', 'neutron-rpc')]
 
     def test_made_by_neutron_and_mirrored(self):
         """The aggregate has the segment and all nodes of its hosts."""
@@ -194,7 +192,7 @@ class TestFullSegment(RoutedTest):
 
     def boot_several(self):
         """Create servers; return those that run, and how many were built."""
-        with futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        with futures.ThreadPoolExecutor(4) as pool:
             made = list(pool.map(self.boot, [self.network] * SERVERS))
         builds = sum(len(self.hosts_tried(server)) for server in made)
         running = [server for server in made if server['status'] == 'ACTIVE']
