@@ -20,18 +20,22 @@ class TestDrain(case.AgentTest):
 
     def test_host_with_many_compute_nodes(self):
         """It delays no other row of a batch, and alone it is not late."""
-        nodes = ['m%02d' % number for number in range(full_sync.MANY_NODES)]
-        for node in nodes:
-            self.nova.nodes[node] = 'large'
-            self.placement.create(node)
-        for others, expected in (
-                ({}, [[]]), ({'h1': ['n1']}, [['large'], []])):
-            for host, of_host in {'large': nodes, **others}.items():
-                self.hand_over(host, of_host)
-            for left in expected:
-                self.drain.step()
-                self.assertEqual(
-                    left, [row.dirty.host for row in self.left()])
+        nodes = {'h1': ['n1']}
+        for host in 'large', 'huge':
+            nodes[host] = ['%s%02d' % (host, number)
+                           for number in range(full_sync.MANY_NODES)]
+            self.nova.nodes |= dict.fromkeys(nodes[host], host)
+            for node in nodes[host]:
+                self.placement.create(node)
+        for hosts, late in ((['large'], []), (['large', 'h1'], ['large']),
+                            (['large', 'huge'], ['large', 'huge'])):
+            for host in hosts:
+                self.hand_over(host, nodes[host])
+            self.assertEqual(bool(late), self.drain.step())
+            self.assertCountEqual(
+                late, [row.dirty.host for row in self.left()])
+            self.drain.step()
+            self.assertEqual([], self.left())
 
     def test_idle_agent_has_no_open_connections(self):
         """A batch opens as many as workers; they do not stay."""
@@ -142,6 +146,7 @@ class TestDrain(case.AgentTest):
                 self.clock += 1.0
         self.assertEqual([1, 2, 4, 8, 16, 30, 30], [
             later - earlier for earlier, later in zip(times, times[1:])])
+        self.assertEqual('failure', self.figures.last('observe_drain')[0])
         self.clock += drain.LONGEST_BACKOFF
         self.drain.step()
         self.assertEqual([], self.left())
@@ -189,11 +194,11 @@ class TestDrain(case.AgentTest):
             self.drain.step()
             self.assertEqual([], self.log)
             self.hand_over('h1')
-            self.hand_over('h2')
-            before = self.left()
             self.assertFalse(self.drain.step())
             self.log.clear()
             self.clock += 30
+            self.hand_over('h2')
+            before = self.left()
             self.assertFalse(self.drain.step())
             self.assertEqual([('PROBE', '')], self.log)
             self.assertEqual(before, self.left())
@@ -201,6 +206,22 @@ class TestDrain(case.AgentTest):
             self.placement.broken.clear()
             self.drain.step()
             self.assertEqual([], self.left())
+
+    def test_observer(self):
+        """It counts the rows, and leaves them to the leader that mirrors."""
+        self.conf.set_override('mode', 'observe', 'aggregate_mirror')
+        self.drain = self.new_drain()
+        self.hand_over('h1')
+        self.assertFalse(self.drain.step())
+        self.assertEqual(([], (1, 0, 0.0), False), (
+            self.log, self.figures.last('set_backlog'), self.drain.is_idle()))
+
+    def test_time_for_a_request(self):
+        """It is that of a call, but long enough for a token."""
+        for inline, expected in (2, drain.LEAST_TIMEOUT), (7, 7.0):
+            self.conf.set_override(
+                'inline_timeout', inline, 'aggregate_mirror')
+            self.assertEqual(expected, drain.timeout(self.conf))
 
     def test_unavailable_nova_database_counts_no_attempts(self):
         """The row is not the cause of this failure either."""

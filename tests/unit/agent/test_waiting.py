@@ -195,7 +195,11 @@ class TestProviders(WaitingTest):
             exceptions.RequestRejected('400'))))
         for host, (method, error) in zip(self.add_hosts('failing'), ways):
             self.placement.broken[method, 'node of ' + host] = error
+        # While some fail for the first time, others are tried without a pause.
+        self.assertTrue(self.drain.step())
         self.step(30)
+        self.clock += drain.LONGEST_BACKOFF
+        self.assertFalse(self.drain.step())
         self.assertEqual(1, self.steps_of_healthy_host())
 
     def test_row_that_has_failed_for_days(self):
@@ -365,11 +369,12 @@ class TestBatches(WaitingTest):
 
     def setUp(self):
         super().setUp()
-        self.batches = []
+        self.batches, self.patience = [], set()
         drain_rows = reconciler.drain
 
         def recorded(mirror, rows, locks, patience):
             self.batches.append([row.dirty.host for row in rows])
+            self.patience.add(patience)
             return drain_rows(mirror, rows, locks, patience)
 
         self.useFixture(fixtures.MonkeyPatch(
@@ -393,16 +398,19 @@ class TestBatches(WaitingTest):
     def test_row_that_failed_shares_no_batch_with_others(self):
         """What fails again, or is locked again, delays no healthy host.
 
-        It has its turn, however many others are due at once.
+        It has its turn, however many others are due at once. The next agent
+        knows it by its attempts.
         """
         failed, = self.add_hosts('failed', 1)
         self.break_writes([failed])
         self.drain.step()
+        self.drain = self.new_drain()
         self.clock += drain.LONGEST_BACKOFF
         self.batches.clear()
         self.hand_over('h1')
         self.drain.step()
         self.assertEqual([['h1'], [failed]], self.batches)
+        self.assertEqual({0.0}, self.patience)
         self.clock += drain.LONGEST_BACKOFF
         self.batches.clear()
         self.add_hosts('row', 3 * drain.BATCH)
@@ -427,9 +435,11 @@ class TestBatches(WaitingTest):
         self.assertRaises(ZeroDivisionError, self.drain.step)
         self.placement.broken.clear()
         self.batches.clear()
+        self.patience.clear()
         self.drain.step()
         self.assertEqual(sorted([host] for host in hosts),
                          sorted(self.batches))
+        self.assertEqual({drain.timeout(self.conf)}, self.patience)
 
 
 class TestReading(WaitingTest):

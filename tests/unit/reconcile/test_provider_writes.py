@@ -4,11 +4,13 @@
 import collections
 import functools
 import logging
+import math
 
 import fixtures
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import workers
@@ -184,7 +186,17 @@ class TestHosts(ConvergeTest):
         self.assert_no_row()
 
     def test_write_that_a_sick_backend_answered(self):
-        """It begins again at its GET, at once; only the second one counts."""
+        """It begins again at its GET, at once; only the second one counts.
+
+        That one has all the time that is left.
+        """
+        attempts, write = [], self.placement.put
+
+        def put(*arguments):
+            attempts.append(transport.ATTEMPT.get())
+            write(*arguments)
+
+        self.placement.put = put
         for error in (exceptions.ServiceFailed('503'),
                       exceptions.MalformedAnswer('HTML')):
             self.placement.create('n1')
@@ -196,6 +208,7 @@ class TestHosts(ConvergeTest):
             self.assertEqual({'a'}, self.placement.aggregates['n1'])
             self.assertEqual(({}, set()), (outcome.failed, outcome.unwritten))
             self.assert_no_row()
+        self.assertEqual([0, math.inf] * 2, attempts)
 
     def test_write_that_fails_again(self):
         """Rule 6: it is a failure, and is not repeated any more.
