@@ -12,7 +12,7 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.scheduler import moving
 from tests.functional import test_fillings
 
-CASES = 4
+CASES = 2
 # How many VCPUs a host has.
 VCPUS = 10
 # Actions on servers, and the status that follows.
