@@ -2,26 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Change one comparison, decision or number at a time: do the tests notice?
 
-Cosmic Ray makes each change, a mutant, in a copy of the repository; the tests
-of that module then run in a fork, which finds nova imported. A mutant that
-they do not notice is printed, unless tests/mutants.csv has it with the reason
-why it need not be noticed. As many modules are tried in parallel as there are
-cores.
+Cosmic Ray makes each change, a mutant, in a copy of the repository. Those of
+the module's tests that execute the changed lines then run in a fork, which
+finds nova imported, the shortest first, until one fails. A mutant that none
+notices is printed, unless tests/mutants.csv has it with the reason why it need
+not be noticed. As many modules are tried in parallel as there are cores.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import csv
 import difflib
 import importlib
-import itertools
+import multiprocessing
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import time
+import traceback
 import unittest
 
 from cosmic_ray import ast
@@ -29,19 +32,32 @@ from cosmic_ray.ast import ast_query
 from cosmic_ray import mutating
 from cosmic_ray.operators import operator
 from cosmic_ray.operators import provider
+import coverage
 import parso.python.tree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCUSED = ROOT / 'tests' / 'mutants.csv'
-# The tests of each module, which alone decide, in some groups: the next is for
-# what the one before it has not noticed.
+# The tests of each module, which alone decide. Functional ones decide where
+# only a real server or nova can tell.
 TESTS = {
+    'agent/drain': [
+        'unit.agent.test_drain', 'unit.agent.test_waiting',
+        'unit.agent.test_service', 'functional.test_locked_rows',
+        'functional.test_row_locks'],
+    'hooks/mirror': [
+        'unit.hooks.test_mirror', 'unit.hooks.test_processes',
+        'functional.test_budget', 'functional.test_invalid_aggregates',
+        'functional.test_locked_rows', 'functional.test_observe',
+        'functional.test_outage'],
+    'limits/engines': [
+        'unit.limits.test_engines', 'unit.journal.db.test_engine',
+        'functional.test_row_locks', 'functional.test_journal_databases'],
     'reconcile/provider_writes': [
-        ['unit.reconcile.test_provider_writes'],
-        ['unit.reconcile.test_full_sync']],
-    'limits/deadline': [['unit.limits.test_deadline']],
-    'limits/backoff': [['unit.limits.test_backoff']],
-    'hooks/attach': [['unit.hooks.test_attach']],
+        'unit.reconcile.test_provider_writes',
+        'unit.reconcile.test_full_sync'],
+    'limits/deadline': ['unit.limits.test_deadline'],
+    'limits/backoff': ['unit.limits.test_backoff'],
+    'hooks/attach': ['unit.hooks.test_attach'],
 }
 # A comparison becomes its opposite, or loses or gains its limit.
 COMPARISONS = {
@@ -54,10 +70,16 @@ OPERATORS = [
     'ReplaceTrueWithFalse', 'ReplaceUnaryOperator_Delete_Not',
     *('ReplaceComparisonOperator_%s_%s' % (before, after)
       for before, others in COMPARISONS.items() for after in others)]
+# What has statements, or a head and statements.
+BLOCKS = {'file_input', 'suite', 'simple_stmt', 'decorated', 'funcdef',
+          'classdef', 'if_stmt', 'while_stmt', 'for_stmt', 'with_stmt',
+          'try_stmt'}
 # What the last tests printed.
 LOG = 'mutants.log'
 # Seconds; tests that hang have noticed.
 LONGEST = 300
+# Seconds of a test that does not decide: many mutants would wait for it.
+SLOW = 3.0
 # Prints what a test imports but the package and its tests.
 IMPORTED = '''
 import importlib, sys
@@ -114,30 +136,111 @@ def preload(names):
     imported = subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', IMPORTED, *names], check=True,
         stdout=subprocess.PIPE, text=True)
+    if any(name.startswith('tests.functional.') for name in names):
+        # Before anything that imports eventlet.
+        importlib.import_module('tests.functional')
     for name in imported.stdout.split():
         # Some need others before them, or are made by others.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
 
 
-def succeed(names):
-    """Run tests in a fork; return whether all succeed."""
+class Recorder(unittest.TextTestResult):
+    """Takes the time of each test, and the lines that it executes."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.coverage = coverage.Coverage(data_file=None)
+        self.seconds = {}
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.coverage.switch_context(test.id())
+        self.seconds[test.id()] = -time.monotonic()
+
+    def stopTest(self, test):
+        self.seconds[test.id()] += time.monotonic()
+        super().stopTest(test)
+
+
+def forked(function, *args):
+    """Call a function in a fork; return what it returns, None if it fails."""
+    reader, writer = multiprocessing.Pipe(duplex=False)
     pid = os.fork()
     if not pid:
-        status = 1
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(LONGEST)
             log = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            suite = unittest.defaultTestLoader.loadTestsFromNames(names)
-            result = unittest.TextTestRunner(failfast=True).run(suite)
-            status = 0 if result.testsRun and result.wasSuccessful() else 1
+            writer.send(function(*args))
+        except Exception:
+            traceback.print_exc()
         finally:
-            os._exit(status)
-    _pid, ended = os.waitpid(pid, 0)
-    return ended == 0
+            os._exit(1)
+    writer.close()
+    try:
+        return reader.recv()
+    except EOFError:
+        return None
+    finally:
+        reader.close()
+        os.waitpid(pid, 0)
+
+
+def cases(names):
+    """Load the tests of modules."""
+    suites = [unittest.defaultTestLoader.loadTestsFromNames(names)]
+    for suite in suites:
+        for test in suite:
+            if isinstance(test, unittest.TestSuite):
+                suites.append(test)
+            else:
+                yield test
+
+
+def record(path, names):
+    """Run all tests; list seconds, ID and executed lines, the shortest first.
+
+    Lines that are executed by an import belong to each test. Those that take
+    long are left out.
+    """
+    runner = unittest.TextTestRunner(resultclass=Recorder, failfast=True)
+    result = runner._makeResult()
+    result.failfast = True
+    result.coverage.start()
+    for module in names:
+        importlib.import_module(module)
+    unittest.TestSuite(cases(names)).run(result)
+    result.coverage.stop()
+    if not result.wasSuccessful():
+        result.printErrors()
+        return None
+    data = result.coverage.get_data()
+    tests = collections.defaultdict(set)
+    for line, contexts in data.contexts_by_lineno(str(path)).items():
+        for test in result.seconds if '' in contexts else contexts:
+            tests[test].add(line)
+    return sorted((result.seconds[test], test, lines)
+                  for test, lines in tests.items()
+                  if result.seconds[test] < SLOW)
+
+
+def lines(node):
+    """Return the lines of the statement, or of the head, that a node is in."""
+    while node.parent.type not in BLOCKS:
+        node = node.parent
+    return range(node.start_pos[0], node.end_pos[0] + 1)
+
+
+def notice(names, chosen):
+    """Run the chosen tests in their order; return whether one fails."""
+    tests = {test.id(): test for test in cases(names)}
+    result = unittest.TestResult()
+    result.failfast = True
+    unittest.TestSuite(tests[id] for id in chosen).run(result)
+    return not result.wasSuccessful()
 
 
 def mutants(module):
@@ -146,7 +249,7 @@ def mutants(module):
     :returns: their number, and those that no test has noticed: module,
         definition, line before and after
     """
-    groups = [['tests.' + name for name in group] for group in TESTS[module]]
+    names = ['tests.' + name for name in TESTS[module]]
     path = pathlib.Path('nova_aggregate_mirror', module + '.py')
     count, unnoticed = 0, []
     with tempfile.TemporaryDirectory(prefix='mirror-mutants-') as folder:
@@ -155,21 +258,24 @@ def mutants(module):
         sys.path.insert(0, folder)
         os.environ['PYTHONPATH'] = folder
         sys.dont_write_bytecode = True
-        preload(itertools.chain.from_iterable(groups))
-        for names in groups:
-            if not succeed(names):
-                raise RuntimeError(
-                    'the tests of %s fail without a mutant:\n%s' % (
-                        module, pathlib.Path(LOG).read_text()[-2000:]))
+        preload(names)
+        recorded = forked(record, path.resolve(), names)
+        if recorded is None:
+            raise RuntimeError('the tests of %s fail without a mutant:\n%s' % (
+                module, pathlib.Path(LOG).read_text()[-2000:]))
         for change in operators():
-            definitions = [
-                ast_query.ASTQuery(node).get_definition_name()
-                for node in ast.ast_nodes(ast.get_ast_from_path(path))
-                for _position in change.mutation_positions(node)]
-            count += len(definitions)
-            for occurrence, definition in enumerate(definitions):
+            tree = ast.get_ast_from_path(path)
+            nodes = [node for node in ast.ast_nodes(tree)
+                     for _position in change.mutation_positions(node)]
+            count += len(nodes)
+            for occurrence, node in enumerate(nodes):
+                changed = lines(node)
+                chosen = [test for _seconds, test, executed in recorded
+                          if not executed.isdisjoint(changed)]
+                definition = ast_query.ASTQuery(node).get_definition_name()
                 with mutating.use_mutation(path, change, occurrence) as code:
-                    if all(map(succeed, groups)):
+                    # None if the mutant ends or hangs the process.
+                    if forked(notice, names, chosen) is False:
                         unnoticed.append(
                             (module, definition or '', *differing(*code)))
     return count, unnoticed
@@ -204,10 +310,11 @@ def main():
     # A process each, which changes its working directory.
     with concurrent.futures.ProcessPoolExecutor(
             max_tasks_per_child=1) as pool:
-        for module, (count, found) in zip(
-                modules, pool.map(mutants, modules)):
+        runs = {pool.submit(mutants, module): module for module in modules}
+        for run in concurrent.futures.as_completed(runs):
+            count, found = run.result()
             print('%s: %d mutants, %d not noticed' % (
-                module, count, len(found)), flush=True)
+                runs[run], count, len(found)), flush=True)
             total += count
             unnoticed.update(found)
     needless = {key for key in known if key[0] in modules} - unnoticed
