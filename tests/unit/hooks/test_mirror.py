@@ -140,6 +140,15 @@ class TestWithoutTheJournal(HookTest):
         recorded, patience = asked
         return recorded, patience
 
+    def test_line_of_the_log(self) -> None:
+        """A request has one, whatever its operations are."""
+        failing = mock.Mock(
+            side_effect=exceptions.JournalUnavailable('closed'))
+        with mock.patch.object(self.journal.rows, 'record', failing):
+            self.run_hook(exceptions.ServiceFailed('500'), ADD, 'h1',
+                          scopes=[host_database.Scope('agg')] * 2)
+        self.assertEqual(1, self.log.output.count('without the journal'))
+
     def test_all_the_time_of_the_call(self) -> None:
         """A refusal keeps none of them from its only attempt."""
         locked = mock.Mock(side_effect=exceptions.JournalLocked('locked'))

@@ -10,12 +10,12 @@ class TestBackoff(testtools.TestCase):
     """The seconds double, between the first and the longest."""
 
     def test_doubles_up_to_the_longest(self):
-        part = backoff.Backoff(first=1.0, longest=5.0)
-        ends = []
-        for now in 100.0, 200.0, 300.0, 400.0, 500.0:
-            part.extend(now)
-            ends.append(part.until)
-        self.assertEqual([101.0, 202.0, 304.0, 405.0, 505.0], ends)
+        for part, expected in (
+                (backoff.Backoff(), [1, 2, 4, 8, 16, 30, 30]),
+                (backoff.Backoff(first=2.0, longest=5.0), [2, 4, 5, 5])):
+            for seconds in expected:
+                part.extend(100.0)
+                self.assertEqual(100.0 + seconds, part.until)
 
     def test_before_a_failure(self):
         self.assertLess(backoff.Backoff().until, -1e300)

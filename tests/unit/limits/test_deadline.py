@@ -39,6 +39,10 @@ class TestBudget(testtools.TestCase):
         with self.budget.spending():
             self.assertEqual(6.0, deadline.remaining())
 
+    def test_budget_without_a_floor(self):
+        with deadline.Budget(0.0).spending(essential=True):
+            self.assertEqual(0.0, deadline.remaining())
+
     def test_essential_parts_share_one_floor(self):
         """The journal is written even if nothing is left, but not for ever."""
         with self.budget.spending(essential=True):
