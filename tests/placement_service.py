@@ -2,6 +2,7 @@
 """A real placement behind a real socket, with faults."""
 
 from collections import abc
+import contextlib
 from http import HTTPStatus
 import itertools
 import os
@@ -26,6 +27,7 @@ Body = abc.Iterable[bytes]
 App = abc.Callable[[Environ, Start], Body]
 
 MICROVERSION = 'placement 1.36'
+LIMITED = 'nova_aggregate_mirror.placement.client.Client._limited'
 TOKEN = 'admin'
 EVERY_METHOD = ('GET', 'PUT', 'POST', 'DELETE')
 # How many seconds "for ever" lasts, because a test may wait for it.
@@ -73,8 +75,7 @@ class PlacementService(fixtures.Fixture):
     def _setUp(self) -> None:
         # However busy this machine is, no request of a test is repeated.
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.placement.client.QUICK',
-            patience.LONGEST_CALL))
+            LIMITED, lambda *_kind: contextlib.nullcontext()))
         database = self.useFixture(_Database(use_intercept=False))
         self._placement: App = deploy.loadapp(database.conf_fixture.conf)
         # SQLite has a single writer.

@@ -47,7 +47,6 @@ class Server:
         self._complete: set[socket.socket] = set()
         """Clients whose request is complete."""
         try:
-            # An unspecified IPv6 address includes those of IPv4.
             self._socket = socket.create_server(
                 (host, port), backlog=BACKLOG, dualstack_ipv6=':' in host,
                 family=socket.AF_INET6 if ':' in host else socket.AF_INET)

@@ -240,7 +240,6 @@ def repeating(read: Read) -> Read:
                     raise
                 if not exc.is_repeatable or pause >= deadline.remaining():
                     raise
-                # Attempts without an answer take longer and longer.
                 left -= not isinstance(exc, exceptions.DeadlineExceeded)
                 earlier.append(exc.with_traceback(None))
             finally:

@@ -38,8 +38,6 @@ LISTS = '1.3'
 MANY = 50
 """UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
 AGGREGATES = '/resource_providers/%s/aggregates'
-QUICK, SLOWER = 0.25, 2.0
-"""Seconds for an attempt: at least, and as a multiple of earlier answers'."""
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 LONGEST = 200  # Characters of a path in an error message.
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
@@ -83,8 +81,8 @@ class Client:
         self._timeout = request_timeout
         self._logs_first_answer = logs_first_answer
         self._reads_only = reads_only
-        self._seconds: dict[str, float] = {}
-        """What the slowest of the last answers took, by kind of request."""
+        self._limits: dict[str, float] = {}
+        """Seconds for an attempt at each kind of request, by the last ones."""
         self.provider_count: float = math.inf
         """When last listed, or a lower bound; infinite while it is unknown."""
 
@@ -249,16 +247,19 @@ class Client:
     @contextlib.contextmanager
     def _limited(self, kind: str) -> abc.Iterator[None]:
         """Limit an attempt: of several backends, one may be silent."""
-        began, attempt = time.monotonic(), transport.ATTEMPT.get()
-        limit = max(QUICK, SLOWER * self._seconds.get(kind, math.inf))
+        began, limit = time.monotonic(), self._limits.get(kind, math.inf)
+        limit *= 2.0 ** transport.ATTEMPT.get()
+        if deadline.remaining() < limit + isolation.PATIENCE:
+            limit = math.inf  # Another attempt would not have enough time.
         try:
-            with deadline.within(limit * 2.0 ** attempt):
+            with deadline.within(limit):
                 yield
         except exceptions.DeadlineExceeded as exc:
-            exc.is_repeatable = bool(deadline.remaining())
+            exc.is_repeatable = time.monotonic() - began >= limit
             raise
-        self._seconds[kind] = max(time.monotonic() - began,
-                                  0.9 * self._seconds.get(kind, 0.0))
+        limit = isolation.SLOWER * (time.monotonic() - began)
+        self._limits[kind] = max(
+            isolation.QUICK, limit, 0.9 * self._limits.get(kind, 0.0))
 
     @contextlib.contextmanager
     def _bounded(self) -> abc.Iterator[None]:

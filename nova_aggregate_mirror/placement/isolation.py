@@ -15,8 +15,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror.limits import deadline
 
-PATIENCE = 1.0
-"""Seconds that the answer about one of several items may take at least."""
+PATIENCE, QUICK = 1.0, 0.25
+"""Seconds that the answer about one of several items may take at least, and an
+attempt before that, which another backend may answer."""
 SLOWER = 4.0
 """How many times as long as the slowest earlier answer an answer may take."""
 MOST_SILENT = 3
@@ -139,7 +140,7 @@ class _Run(Generic[Item, Result]):
         if self._patience:
             # What is left for all items together: the caller is waiting.
             seconds = self._began + self._patience - time.monotonic()
-        return deadline.within(max(PATIENCE, seconds))
+        return deadline.within(max(PATIENCE + QUICK, seconds))
 
     def _is_failure(self, error: exceptions.MirrorError, began: float,
                     patience: float) -> bool:

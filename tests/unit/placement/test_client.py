@@ -29,7 +29,7 @@ from tests.unit import servers
 PROVIDER = uuidutils.generate_uuid()
 AGGREGATE = uuidutils.generate_uuid()
 PATH = '/resource_providers/%s/aggregates' % PROVIDER
-QUICK = 'nova_aggregate_mirror.placement.client.QUICK'
+LIMITED = client.Client._limited
 
 
 def client_of(url: str) -> client.Client:
@@ -205,13 +205,17 @@ class PlacementTestCase(servers.LoopbackTestCase):
                 self.assertRaises(expected, self.client.get, PROVIDER)
                 self.placement.recover()
 
+    def limit_attempts(self) -> None:
+        self.useFixture(fixtures.MonkeyPatch(
+            placement_service.LIMITED, LIMITED))
+
     def test_silent_backend(self) -> None:
         """A read asks the next one, and a write can be begun again.
 
         Only if such requests were answered quickly before.
         """
+        self.limit_attempts()
         self.client.put(self.client.get(PROVIDER), frozenset())
-        self.useFixture(fixtures.MonkeyPatch(QUICK, 0.25))
         self.placement.hang(every=2)
         with deadline.within(servers.PATIENCE):
             provider = self.client.get(PROVIDER)
@@ -223,8 +227,8 @@ class PlacementTestCase(servers.LoopbackTestCase):
 
     def test_placement_that_becomes_slow(self) -> None:
         """Each attempt waits for longer than the one before it."""
+        self.limit_attempts()
         self.warm_up()
-        self.useFixture(fixtures.MonkeyPatch(QUICK, 0.25))
         self.placement.slow(1.0)
         self.assertEqual({PROVIDER}, self.client.providers())
         self.assertGreater(len(self.placement.requests), 2)
@@ -240,14 +244,17 @@ class PlacementTestCase(servers.LoopbackTestCase):
     def test_request_timeout(self) -> None:
         """A full sync has it; inside of a deadline, only that applies.
 
-        The timeout of [placement] applies where it is shorter.
+        The timeout of [placement] applies where it is shorter, and is final.
         """
+        shorter = client.Client(self.make_conf(timeout=1))
+        shorter.probe()
         self.placement.hang()
         placement = client.Client(self.conf, request_timeout=0.5)
         self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
-        placement = client.Client(self.make_conf(timeout=1))
+        self.placement.requests.clear()
         with deadline.within(servers.PATIENCE * 10):
-            self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
+            self.assertRaises(exceptions.DeadlineExceeded, shorter.providers)
+        self.assertEqual(1, len(self.placement.requests))
         self.placement.recover()
         placement = client.Client(self.conf, request_timeout=0)
         self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
