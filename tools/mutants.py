@@ -16,6 +16,7 @@ import contextlib
 import csv
 import difflib
 import importlib
+import itertools
 import multiprocessing
 import os
 import pathlib
@@ -79,7 +80,7 @@ LOG = 'mutants.log'
 # Seconds; tests that hang have noticed.
 LONGEST = 300
 # Seconds of a test that does not decide: many mutants would wait for it.
-SLOW = 3.0
+SLOW = 5.0
 # Prints what a test imports but the package and its tests.
 IMPORTED = '''
 import importlib, sys
@@ -151,16 +152,22 @@ class Recorder(unittest.TextTestResult):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.coverage = coverage.Coverage(data_file=None)
-        self.seconds = {}
+        self.seconds = collections.Counter()
 
     def startTest(self, test):
         super().startTest(test)
-        self.coverage.switch_context(test.id())
-        self.seconds[test.id()] = -time.monotonic()
+        self.coverage.switch_context(name(test))
+        self.seconds[name(test)] -= time.monotonic()
 
     def stopTest(self, test):
-        self.seconds[test.id()] += time.monotonic()
+        self.seconds[name(test)] += time.monotonic()
         super().stopTest(test)
+
+
+def name(test):
+    """Return the name of a test, the same for all its scenarios."""
+    # Some are multiplied when they run.
+    return test.id().partition('(')[0]
 
 
 def forked(function, *args):
@@ -201,7 +208,7 @@ def cases(names):
 
 
 def record(path, names):
-    """Run all tests; list seconds, ID and executed lines, the shortest first.
+    """Run all tests; list seconds, name and executed lines, shortest first.
 
     Lines that are executed by an import belong to each test. Those that take
     long are left out.
@@ -236,10 +243,13 @@ def lines(node):
 
 def notice(names, chosen):
     """Run the chosen tests in their order; return whether one fails."""
-    tests = {test.id(): test for test in cases(names)}
+    tests = collections.defaultdict(list)
+    for test in cases(names):
+        tests[name(test)].append(test)
     result = unittest.TestResult()
     result.failfast = True
-    unittest.TestSuite(tests[id] for id in chosen).run(result)
+    unittest.TestSuite(itertools.chain.from_iterable(
+        tests[one] for one in chosen)).run(result)
     return not result.wasSuccessful()
 
 
