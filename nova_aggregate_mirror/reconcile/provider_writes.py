@@ -307,7 +307,7 @@ class _Rounds:
 
         Others could lead each attempt to the same one of several backends.
 
-        :param error: of the first PUT, whose outcome is not known
+        :param error: of the first PUT, which may land until a second one has
         """
         state = self._context.placement.get(provider)
         # One read of nova at a time, without the deadline of the request.
@@ -318,17 +318,17 @@ class _Rounds:
             raise error
         last = contextvars.copy_context()
         last.run(transport.ATTEMPT.set, math.inf)
-        last.run(self._put, state, decision)
+        last.run(self._put, state, decision, True)
 
-    def _put(self, state: client.Provider, decision: Decision) -> None:
-        """Write the change of a provider, if that is necessary."""
+    def _put(self, state: client.Provider, decision: Decision,
+             is_due: bool = False) -> None:
+        """Write the change of a provider, if it is due or necessary."""
         provider, mode, outcome = state.uuid, self._mode, self._outcome
         truth, change = decision.truth, decision.changes[provider]
-        has_one_host = provider not in truth.shared
-        is_unchanged = has_one_host and (
+        is_unchanged = provider not in truth.shared and (
             mode.before.get(provider) == truth.wanted(provider))
-        is_due = change or (mode.always and not is_unchanged)
-        if mode.write and is_due:
+        is_needed = change or (mode.always and not is_unchanged)
+        if mode.write and (is_due or is_needed):
             self._context.placement.put(state, change.apply(state.aggregates))
         elif mode.always:
             outcome.skipped_writes[provider] = state.generation

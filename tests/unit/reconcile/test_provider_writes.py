@@ -210,6 +210,19 @@ class TestHosts(ConvergeTest):
             self.assert_no_row()
         self.assertEqual([0, math.inf] * 2, attempts)
 
+    def test_write_that_became_unnecessary(self):
+        """Rule 5: it is sent all the same, as the first may land later."""
+        self.interfere_once(
+            lambda _provider: self.nova.hosts_of['a'].discard('h1'))
+        self.placement.broken = doubles.Once(
+            {('PUT', 'n1'): exceptions.ServiceFailed('504')})
+        generation = self.placement.generations['n1']
+        outcome = self.converge('h1')
+        self.assertEqual(2, self.log.count(('PUT', 'n1')))
+        self.assertLess(generation, self.placement.generations['n1'])
+        self.assertEqual(({}, set()), (
+            outcome.failed, self.placement.aggregates['n1']))
+
     def test_write_that_fails_again(self):
         """Rule 6: it is a failure, and is not repeated any more.
 
