@@ -50,7 +50,7 @@ class Server:
             self._socket = socket.create_server(
                 (host, port), backlog=BACKLOG, dualstack_ipv6=':' in host,
                 family=socket.AF_INET6 if ':' in host else socket.AF_INET)
-        except OSError as exc:
+        except (OSError, ValueError) as exc:
             raise exceptions.InvalidConfiguration(
                 'metrics cannot be served: %s; change [aggregate_mirror] '
                 'metrics_host or metrics_port' % exc) from exc

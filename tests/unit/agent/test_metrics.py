@@ -500,6 +500,13 @@ class TestMetrics(testtools.TestCase):
         """
         server = metrics_server.Server(self.metrics, '127.0.0.1', 0, dict)
         # Too long for a request to a name server.
+        # As on a machine without IPv6.
+        self.useFixture(fixtures.MonkeyPatch(
+            'socket.has_dualstack_ipv6', lambda: False))
+        error = self.assertRaises(
+            exceptions.InvalidConfiguration, metrics_server.Server,
+            self.metrics, '::1', 0, LIMITS)
+        self.assertIn('ipv6', str(error))
         for host, port in ('127.0.0.1', server.port), ('a' * 64, 0):
             error = self.assertRaises(
                 exceptions.InvalidConfiguration, metrics_server.Server,
