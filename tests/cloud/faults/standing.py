@@ -29,6 +29,7 @@ CELL_TIMEOUT = 12.0
 DRAIN, MARGIN, CALL, RESTART = 5.0, 5.0, 1.0, 10.0
 # Of a drain whose requests may take the time of a call.
 LONG_DRAIN = table.INLINE_TIMEOUT + 1.5
+# More for hosts that meet a silent backend in each attempt of a batch.
 ALONE = 10.0
 # A full sync reads a slow cell to compare, and again to repair.
 READS = 2
@@ -314,7 +315,6 @@ def limits(row: table.Row) -> Figures:
     # Requests may be repeated, or take all their time.
     drain = LONG_DRAIN if row.is_called or row.silent else DRAIN
     if (row.party, row.kind) == ('backend', 'silent'):
-        # Some meet it in two attempts, and are tried alone.
         first, sync, drain = first + ALONE, sync + ALONE, drain + ALONE
     seconds = {ADD: row.inline_timeout + CALL,
                MIRRORED: LONG_DRAIN if row.is_called else 0.0,

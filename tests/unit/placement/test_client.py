@@ -19,6 +19,7 @@ from nova_aggregate_mirror.http import transport
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import survey
@@ -223,6 +224,17 @@ class PlacementTestCase(servers.LoopbackTestCase):
                 exceptions.DeadlineExceeded, self.client.put, provider,
                 frozenset({AGGREGATE}))
             self.assertTrue(error.is_repeatable)
+        self.placement.recover()
+
+    def test_time_for_one_attempt(self) -> None:
+        """Of a batch, a request that is its last attempt has it all."""
+        self.limit_attempts()
+        self.warm_up()
+        self.placement.hang()
+        with deadline.within(isolation.PATIENCE):
+            self.assertRaises(
+                exceptions.DeadlineExceeded, self.client.providers)
+        self.assertEqual(1, len(self.placement.requests))
         self.placement.recover()
 
     def test_placement_that_becomes_slow(self) -> None:
